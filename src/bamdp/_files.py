@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = 4  # increment when older files would be misread
+FORMAT = 5  # increment when older files would be misread
 
 
 def write(path: str | os.PathLike[str], kind: str, content: Any) -> None:

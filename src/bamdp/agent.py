@@ -15,8 +15,7 @@ from bamdp import _checks, _files
 from bamdp._kernels.random import as_rng
 from bamdp.advice import Check, Experience, check_fit, exploring_value
 from bamdp.beliefs.base import Prior, RewardModel
-from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.episodes import BEGIN_AGAIN
+from bamdp.beliefs.belief import BEGIN_AGAIN, Belief
 from bamdp.envs.registry import make_world
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solvers import value_iteration
@@ -59,7 +58,7 @@ class Agent:
         end one. Without it, a state entered with ``terminated`` is treated as terminal.
     objective
         The value of the end of an episode: zero for ``"episode"``, the value of the next episode for ``"lifetime"``
-        (see :mod:`bamdp.beliefs.episodes`). With ``"lifetime"``, call :meth:`begin` at the start of each episode.
+        (see :mod:`bamdp.beliefs.belief`). With ``"lifetime"``, call :meth:`begin` at the start of each episode.
     seed
         Seed of the run, from which the agent's random stream is derived: s, or (s, r) for replicate r; see
         :mod:`bamdp.seeding`.

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
-from bamdp.beliefs.episodes import OBJECTIVES
+from bamdp.beliefs.belief import OBJECTIVES
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner, auto_reach, horizon_discount

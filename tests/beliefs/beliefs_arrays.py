@@ -12,7 +12,6 @@ SCRATCH = {
     "memo_key",
     "sizes",
     "log",
-    "past",
     "share",
     "last",
     "old",
@@ -37,11 +36,10 @@ def content(state):
     if not isinstance(state, tuple):
         return []
     names = getattr(state, "_fields", range(len(state)))
-    is_log = {"log"} if hasattr(state, "now") else set()  # of weights: there it is their logarithm
     return [
         (f"{type(state).__name__}.{name}.{rest}", array)
         for name, part in zip(names, state)
-        if name not in SCRATCH - is_log
+        if name not in SCRATCH
         for rest, array in content(part)
     ]
 

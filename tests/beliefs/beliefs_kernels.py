@@ -1,5 +1,7 @@
 """Kernels for the tests of beliefs: drawing many times, and scripts of pushes and pops."""
 
+import math
+
 import numpy as np
 
 from bamdp._kernels.jit import kernel
@@ -99,7 +101,7 @@ def play(T, R, script, probs):
         if not p > 0.0:
             continue
         verbs.push(T, row, s2)
-        q = verbs.reward_probability(R, row, s2, r)
+        q = math.exp(verbs.log_reward_probability(R, row, s2, r))
         if not q > 0.0:
             verbs.pop(T)
             continue

@@ -207,9 +207,7 @@ def test_an_end_after_which_no_start_can_follow_is_refused_and_nothing_has_chang
     belief = FiniteModels([FiniteMDP(P, np.zeros((3, 1)))]).belief(3, 1, objective="lifetime")
     belief.begin(0)
     for _ in range(2):  # refused again, not taken for known
-        with pytest.raises(
-            ValueError, match="an episode began in state 0, but the prior gives probability 0"
-        ):
+        with pytest.raises(ValueError, match="probability 0 to going from state 1, which ends episodes"):
             belief.observe_many([0], [0], [0.0], [1], [True]) if many else belief.observe(0, 0, 0.0, 1, True)
         assert (belief.n_observed, belief.n_changes, belief.log_evidence) == (0, 0, 0.0)
         assert not belief.episodes.ends.any()

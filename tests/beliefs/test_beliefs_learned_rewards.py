@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from bamdp import BetaBernoulli, Dirichlet, FiniteRewards, NormalGamma
 from bamdp._kernels.random import new_rng
-from bamdp.beliefs.rewards import bernoulli, finite, known, normal
+from bamdp.beliefs.rewards import conjugate, known
 
 S, A = 3, 2
 NORMAL = NormalGamma(mu0=0.5, lam=2.0, alpha=3.0, beta=1.5)
@@ -308,7 +308,7 @@ def test_wrong_parameters_are_refused(make, words):
         make()
 
 
-@pytest.mark.parametrize("module", [bernoulli, normal, known, finite])
+@pytest.mark.parametrize("module", [conjugate, known])
 def test_the_examples_in_the_docstrings_hold(module):
     result = doctest.testmod(module)
     assert result.attempted

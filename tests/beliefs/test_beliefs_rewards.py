@@ -68,7 +68,7 @@ def test_bernoulli_rewards_have_their_closed_forms():
     out = np.zeros((2, 2))
     reward_outcomes(belief.rewards, 1, 0, out)
     mean = (a + wins) / (a + b + n)
-    assert np.allclose(out, [[0.0, 1.0 - mean], [1.0, mean]], rtol=1e-14)
+    assert np.allclose(out, [[1.0, mean], [0.0, 1.0 - mean]], rtol=1e-14)
 
 
 def test_sampled_bernoulli_rewards_follow_the_beta_posterior():

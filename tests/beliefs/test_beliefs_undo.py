@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamdp import Belief, Dirichlet, SparseDirichlet
-from bamdp.beliefs.arrays import reserve
+from bamdp.beliefs.base import reserve
 from bamdp.beliefs.transitions.counts import NEXT
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
@@ -187,8 +187,8 @@ def test_asking_changes_nothing(name):
 def test_weights_shared_by_transitions_and_rewards_stay_shared_in_a_copy():
     twin = started("own rewards").copy()
     twin.reserve(1000)
-    assert twin.transitions.weights.log is twin.rewards.weights.log
-    assert twin.transitions.weights.now is twin.rewards.weights.now
+    assert twin.transitions.weights.log_p is twin.rewards.weights.log_p
+    assert twin.transitions.weights.p is twin.rewards.weights.p
     assert twin.transitions.weights.top is not twin.rewards.weights.top
 
 

@@ -2,18 +2,14 @@
 
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.rewards.bernoulli import BetaBernoulli
-from bamdp.beliefs.rewards.finite import FiniteRewards
+from bamdp.beliefs.rewards.conjugate import BetaBernoulli, FiniteRewards, NormalGamma
 from bamdp.beliefs.rewards.hierarchical import HierarchicalNormal
 from bamdp.beliefs.rewards.known import KnownRewards
-from bamdp.beliefs.rewards.normal import NormalGamma
 from bamdp.beliefs.transitions.dirichlet import Dirichlet
 from bamdp.beliefs.transitions.disturbance import DisturbancePrior
-from bamdp.beliefs.transitions.finite import FiniteModels
 from bamdp.beliefs.transitions.hierarchical import HierarchicalDirichlet
-from bamdp.beliefs.transitions.mixture import Mixture
-from bamdp.beliefs.transitions.shared import SharedSupport
-from bamdp.beliefs.transitions.sparse import SparseDirichlet
+from bamdp.beliefs.transitions.mixture import FiniteModels, Mixture
+from bamdp.beliefs.transitions.sparse import SharedSupport, SparseDirichlet
 
 __all__ = [
     "Belief",

@@ -1,46 +1,247 @@
-"""Priors and reward models, which hold parameters only; the posterior is in :mod:`bamdp.beliefs.belief`."""
+"""Priors and reward models, and what their posteriors have in common.
+
+Priors and reward models hold parameters only. A posterior over transitions or rewards is a NamedTuple of arrays, which
+kernels use through the verbs of :mod:`bamdp.beliefs.verbs`. The decorators :func:`transition_posterior` and
+:func:`reward_posterior` declare on its class what it can do, so that planners need not know concrete classes, and which
+of its arrays a file contains.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp._kernels.rows import Space
-from bamdp._parameters import Declared, parameter
-from bamdp.beliefs.arrays import BeliefArrays, fix_zero_reward
-from bamdp.beliefs.episodes import new_episodes
+from bamdp._parameters import Declared, choice, parameter
 from bamdp.mdp.build import ROW_BYTES, read_space
 
 if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
 
+C = TypeVar("C", bound=type)
 
-def check_bounds(bounds: Any) -> tuple[float, float]:
-    """Return ``bounds`` as a pair (lowest, highest); raise if they are anything else."""
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise TypeError(f"bounds must be (lowest, highest), got {bounds!r}")
-    low, high = (_checks.real(bound, "every bound") for bound in bounds)
-    if not low < high:
-        raise ValueError(f"bounds must be (lowest, highest), got {bounds}")
-    return low, high
+
+class BeliefArrays(NamedTuple):
+    """The arrays of a belief that kernels receive."""
+
+    transitions: Any  # posterior over transitions, with the verbs from ``draw`` to ``commit``
+    rewards: Any  # posterior over rewards, with the verbs from ``draw_reward`` on
+    space: Space  # terminal states and existing actions
+
+
+# --- declarations ---------------------------------------------------------------------------------------------
+
+
+def transition_posterior(
+    *,
+    independent_rows: bool = False,
+    changes: str | None = None,
+    pools: bool = False,
+    counts_transitions: bool = False,
+    learned: tuple[str, ...] | None = None,
+) -> Callable[[C], C]:
+    """Declare what a posterior over transitions can do.
+
+    Parameters
+    ----------
+    independent_rows
+        A transition from (s, a) changes no other row.
+    changes
+        Which rows a transition from (s, a) may change, apart from weights over alternatives that all rows share:
+        ``"row"`` (its own), ``"state"`` (those of s) or ``"all"`` (default: ``"row"`` if rows are independent, else
+        ``"all"``).
+    pools
+        A committed transition changes all rows: they share parameters that are estimated from real transitions and
+        treated as known during planning. ``changes`` and ``independent_rows`` then refer to pushed transitions.
+    counts_transitions
+        The posterior counts transitions, so that the verb ``concentration`` is defined.
+    learned
+        The fields that change with the data and are saved to files (default: all arrays and parts).
+
+    If a value depends on the instance, define it in the class as a property of that name. The property ``movement`` is
+    the posterior with whose means and standard deviations SBOSS measures how far a row has moved (default: itself).
+    """
+    changes = changes or ("row" if independent_rows else "all")
+    return _declare({**locals(), "movement": property(lambda posterior: posterior)})
+
+
+def reward_posterior(
+    *,
+    certain: bool = False,
+    by_next_state: bool = True,
+    independent_rows: bool = True,
+    pools: bool = False,
+    shares_weights: bool = False,
+    n_outcomes: int | None = None,
+    reward_range: tuple[float, float] = (-math.inf, math.inf),
+    learned: tuple[str, ...] | None = None,
+) -> Callable[[C], C]:
+    """Declare what a posterior over rewards can do.
+
+    Parameters
+    ----------
+    certain
+        Rewards are known, so there is nothing to learn.
+    by_next_state
+        Rewards depend on the next state.
+    independent_rows
+        A pushed reward of (s, a) leaves the expected rewards of all other rows unchanged.
+    pools
+        A committed reward changes the expected rewards of all rows: they share parameters that are estimated from real
+        rewards and treated as known during planning.
+    shares_weights
+        The posterior uses the transition posterior's weights over alternatives, so that rewards and transitions must
+        be drawn together.
+    n_outcomes
+        The number of different rewards that can follow a transition, for planners that enumerate them; None if there
+        are infinitely many. If it is a number, the verb ``outcome`` is defined.
+    reward_range
+        (lowest, highest) expected reward of any model.
+    learned
+        The fields that change with the data and are saved to files (default: all arrays and parts).
+
+    If a value depends on the instance, define it in the class as a property of that name.
+    """
+    return _declare(locals())
+
+
+def _declare(declared: dict[str, Any]) -> Callable[[C], C]:
+    def declare(cls: C) -> C:
+        for name, value in declared.items():
+            if name not in vars(cls):
+                setattr(cls, name, value)
+        return cls
+
+    return declare
+
+
+# --- operations on arrays outside kernels ---------------------------------------------------------------------
+
+
+@singledispatch
+def reserve(posterior: Any, depth: int) -> Any:
+    """Return the posterior with undo logs that have space for ``depth`` more pushes.
+
+    The default extends the logs of all parts (counts, cells, weights, other posteriors) and the posterior's own array
+    ``log``, whose length is ``top``. Register an implementation for any other layout.
+    """
+    if type(posterior) is tuple:
+        return tuple(reserve(part, depth) for part in posterior)
+    fields = posterior._asdict() if hasattr(posterior, "_asdict") else {}
+    longer_parts = {name: reserve(part, depth) for name, part in fields.items() if isinstance(part, tuple)}
+    if "log" in fields and "top" in fields:
+        longer_parts["log"] = longer(posterior.log, depth + int(posterior.top[0]))
+    if not longer_parts and not getattr(posterior, "certain", False):
+        raise TypeError(f"{type(posterior).__name__} has no parts and no undo log; register reserve for it")
+    return posterior._replace(**longer_parts)
+
+
+def longer(array: np.ndarray, size: int) -> np.ndarray:
+    """Return an array with at least ``size`` rows: itself, or a copy of at least twice its length, filled with 0."""
+    if size <= len(array):
+        return array
+    grown = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+@singledispatch
+def fix_zero_reward(rewards: Any, row: int) -> None:
+    """Mark the reward of a row as known to be 0."""
+    raise ValueError(
+        f"{type(rewards).__name__} says what models pay, and does not say that beginning again pays nothing; with "
+        "objective='lifetime' give a reward model or known rewards"
+    )
+
+
+class Weights(NamedTuple):
+    """Normalised weights over alternatives with an undo log; all arrays are updated in place."""
+
+    log_p: np.ndarray  # float64 [L]: logarithms of the weights
+    p: np.ndarray  # float64 [L]: the weights themselves
+    log: np.ndarray  # float64 [depth, 2, L]: logarithms and weights before each push
+    top: np.ndarray  # int64 [1]
+
+    learned = ("log_p", "p")
+
+
+def shared_weights(posterior: Any) -> list[Weights]:
+    """Return the weights over alternatives in a posterior over transitions and its parts, outermost first."""
+    if isinstance(posterior, Weights):
+        return [posterior]
+    parts = posterior if isinstance(posterior, tuple) else ()
+    return [weights for part in parts for weights in shared_weights(part)]
+
+
+def learned_arrays(posterior: Any, name: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a posterior and its parts have learned, under names that start with ``name``."""
+    found: dict[str, NDArray[Any]] = {}
+    for field, value in _learned_fields(posterior):
+        own = f"{name}.{field}"
+        found |= {own: value} if isinstance(value, np.ndarray) else learned_arrays(value, own)
+    return found
+
+
+def with_learned_arrays(posterior: Any, name: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """Return a new posterior with the learned ``arrays`` of another one; arrays are written in place where they fit."""
+    parts = {}
+    for field, value in _learned_fields(posterior):
+        own = f"{name}.{field}"
+        if isinstance(value, np.ndarray):
+            array = fitting(value, own, arrays)
+            if array.shape == value.shape:
+                value[...] = array
+            else:
+                parts[field] = array.copy()
+        else:
+            parts[field] = with_learned_arrays(value, own, arrays)
+    return tuple(parts.values()) if type(posterior) is tuple else posterior._replace(**parts)
+
+
+def fitting(like: NDArray[Any], name: str, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Return the array ``name``; raise unless it is free of NaN, and like ``like`` or, on its first axis, longer."""
+    array = np.asarray(arrays.get(name, ""))
+    fits = array.dtype == like.dtype and array.ndim == like.ndim and array.shape[1:] == like.shape[1:]
+    if not fits or len(array.ravel()) < like.size or np.isnan(array).any():
+        raise ValueError(f"the statistics {name!r} are missing, invalid, or those of another belief")
+    return array
+
+
+def _learned_fields(posterior: Any) -> list[tuple[str, Any]]:
+    """Return the names and values of the learned fields: those declared, or else all arrays and parts."""
+    fields = getattr(posterior, "_fields", tuple(map(str, range(len(posterior)))))
+    learned = getattr(posterior, "learned", None)
+    return [
+        (name, value)
+        for name, value in zip(fields, posterior)
+        if isinstance(value, (np.ndarray, tuple)) and (learned is None or name in learned)
+    ]
+
+
+# --- priors and reward models ---------------------------------------------------------------------------------
 
 
 def bounds_parameter() -> Any:
     """Return the declaration of the parameter ``bounds``, which reward models share."""
     return parameter(
         None,
-        lambda value, name: check_bounds(value),
+        lambda value, name: None,  # checked by RewardModel
         help="(lowest, highest) that rewards are known to lie between. Planners that need a range (BFS3, RMax) take it "
         "and refuse without; a reward outside is refused",
     )
 
 
-PAIR_OR_NEXT = ("pair", "next")  # what a reward depends on: (s, a), or (s, a, s')
+def by_parameter(what: str) -> Any:
+    """Return the declaration of the parameter ``by``, which reward models share."""
+    pair, after = '``"pair"``, (s, a)', '``"next"``, (s, a, s\')'
+    return choice("pair", ("pair", "next"), help=f"what has {what} of its own: {pair}, or {after}")
 
 
 class RewardModel(Declared, ABC):
@@ -51,8 +252,14 @@ class RewardModel(Declared, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bounds is not None:
-            object.__setattr__(self, "bounds", check_bounds(self.bounds))
+        if self.bounds is None:
+            return
+        if not isinstance(self.bounds, (tuple, list)) or len(self.bounds) != 2:
+            raise TypeError(f"bounds must be (lowest, highest), got {self.bounds!r}")
+        low, high = (_checks.real(bound, "every bound") for bound in self.bounds)
+        if not low < high:
+            raise ValueError(f"bounds must be (lowest, highest), got {self.bounds}")
+        object.__setattr__(self, "bounds", (low, high))
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -72,8 +279,8 @@ class RewardModel(Declared, ABC):
             )
 
     def refusal(self, reward: float) -> str | None:
-        """Return why a reward that passed :meth:`check` now has probability 0, and how to fix it."""
-        return f"{self} gives probability 0 to reward {reward}; use a model that allows it"
+        """Return why a reward that passed :meth:`check` now has probability 0, and how to fix it, if it does."""
+        return None
 
 
 class Prior(Declared, ABC):
@@ -88,13 +295,6 @@ class Prior(Declared, ABC):
     ) -> tuple[RewardModel, Any] | None:
         """Return the prior's own reward model and its posterior, if it has one (see FiniteModels)."""
         return None
-
-    def movement_posterior(self, transitions: Any) -> Any:
-        """Return the posterior whose means and standard deviations SBOSS uses to measure how far a row has moved.
-
-        It shares its arrays with ``transitions``. By default it is ``transitions`` itself.
-        """
-        return transitions
 
     def belief(
         self,
@@ -124,9 +324,9 @@ class Prior(Declared, ABC):
             it, a state that was entered with ``terminated`` is terminal.
         objective
             ``"episode"``: nothing follows the end of an episode. ``"lifetime"``: the next episode does, see
-            :mod:`bamdp.beliefs.episodes`.
+            :mod:`bamdp.beliefs.belief`.
         """
-        from bamdp.beliefs.belief import Belief  # both modules import this one
+        from bamdp.beliefs.belief import Belief, new_episodes  # these modules import this one
         from bamdp.beliefs.rewards.known import KnownRewards
 
         S = _checks.integer(n_states, "n_states")
@@ -135,22 +335,13 @@ class Prior(Declared, ABC):
         transitions = self.posterior(S, A)
         own = rewards is None or getattr(rewards, "comes_with_prior", False)
         from_prior = self.rewards_of_models(S, A, transitions) if own else None
-        if from_prior is not None:
-            model, reward_posterior = from_prior
-        else:
+        if from_prior is None:
             given = np.zeros((S, A)) if rewards is None else rewards
             model = given if isinstance(given, RewardModel) else KnownRewards(given)
-            reward_posterior = model.posterior(S, A)
-        space = self.space(S, A, terminal, action_mask)
-        arrays = BeliefArrays(transitions, reward_posterior, space)
-        belief = Belief(self, model, arrays, new_episodes(objective, end, space.terminal))
-        if belief.episodes.restarts and fix_zero_reward.dispatch(
-            type(reward_posterior)
-        ) is fix_zero_reward.dispatch(object):
-            fix_zero_reward(reward_posterior, 0)  # raises with the reason
-        for state in np.flatnonzero(belief.episodes.ends):
-            belief._close(int(state))
-        return belief
+            from_prior = model, model.posterior(S, A)
+        model, of_rewards = from_prior
+        arrays = BeliefArrays(transitions, of_rewards, self.space(S, A, terminal, action_mask))
+        return Belief(self, model, arrays, new_episodes(objective, end, arrays.space.terminal))
 
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None

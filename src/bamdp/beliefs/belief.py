@@ -1,9 +1,35 @@
-"""A mutable posterior over models.
+"""A mutable posterior over models, and what it learns about episodes.
 
 A :class:`Belief` holds a posterior over transitions and one over rewards, both NamedTuples of arrays that kernels
 understand (see :mod:`bamdp.beliefs.verbs`), and the space: which states are terminal and which actions exist. Together
 they form its ``arrays``, the single argument that passes a belief to a kernel. Planners call kernels through
-:meth:`Belief.run`. :mod:`bamdp.beliefs.episodes` explains how episodes end and restart.
+:meth:`Belief.run`.
+
+**The objective** determines what follows the end of an episode.
+
+- ``"episode"``: nothing. A state in which an episode ends is terminal and has value 0.
+- ``"lifetime"``: the next episode, so that learning in this one pays off later. A state in which an episode ends is an
+  ordinary state of the model with a single action, action 0 (*begin again*), which pays nothing and leads to a start
+  state. The distribution of start states is a row like any other, with the same prior, and is learned from all
+  observed starts; sampled and mean models contain it. Beginning again takes one time step, as in dm_env and in vector
+  environments with automatic reset: an end is worth γ times a start.
+
+**Where episodes end** is learned too, in one of two ways.
+
+- By state (the default): a state that was entered with ``terminated`` ends every episode that enters it. Terminal
+  states known beforehand are passed as ``terminal``.
+- By transition (``end`` names a state): any transition may end the episode, whatever state the environment then shows,
+  even one from which other episodes continue, such as the player's hand in Blackjack. The belief learns such a
+  transition as one to the state ``end``, which represents nothing else. With ``"episode"``, ``end`` is an ordinary
+  state that remains unseen until the first episode ends, so that an agent in an environment that never ends does not
+  plan as if any transition might lead to an end worth 0.
+
+**Truncation** is not an end. The belief learns the last transition as usual. From the state to which the environment
+is then reset, it learns only that episodes may begin there.
+
+All end states share the knowledge about starts: each has a row of its own, and every start is learned in all of these
+rows. A start counts as evidence only once, in the row of the first end; this also holds for the weights of a mixture
+or of finite models.
 """
 
 from __future__ import annotations
@@ -12,7 +38,7 @@ import copy
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,24 +49,50 @@ from bamdp import _checks, _files
 from bamdp._kernels.jit import KernelCalls
 from bamdp._kernels.random import as_rng
 from bamdp._kernels.rows import Rows, Space
-from bamdp.beliefs.arrays import (
+from bamdp.beliefs.base import (
     BeliefArrays,
+    fitting,
     fix_zero_reward,
+    learned_arrays,
     reserve,
-    same_arrays,
     shared_weights,
+    with_learned_arrays,
 )
-from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
-from bamdp.beliefs.kernels import empty_rows, mean_model, sample_model
-from bamdp.beliefs.statistics import belief_statistics, restore
 from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior, RewardModel
 
+OBJECTIVES = ("episode", "lifetime")
+BEGIN_AGAIN = 0  # the action of an end state
 SPARE = 64  # further real observations for which undo logs have space
 MOST_ENTRIES = 1 << 26  # largest buffer for sampled models; it takes memory only where models fill it
 ENTRY_BYTES = 32  # per entry of a model and its solution
+
+
+class Episodes(NamedTuple):
+    """A belief's record of episodes; its arrays are updated in place."""
+
+    objective: str
+    end: int | None  # the state that represents every end, if any
+    ends: NDArray[np.bool_]  # [S]: states in which an episode ends
+    starts: NDArray[np.int64]  # [S]: number of episodes that began in each state
+    acted: NDArray[np.bool_]  # [S]: states in which an action was taken, which cannot be ends
+
+    @property
+    def restarts(self) -> bool:
+        """True if a new episode follows each end."""
+        return self.objective == "lifetime"
+
+
+def new_episodes(objective: Any, end: Any, terminal: NDArray[np.bool_]) -> Episodes:
+    """Return the record before the first episode, with the ends that are known beforehand."""
+    objective = _checks.one_of(objective, "objective", OBJECTIVES)
+    ends = terminal.copy()
+    if end is not None:
+        end = _checks.index(end, "end", len(ends))
+        ends[end] |= objective == "lifetime"
+    return Episodes(objective, end, ends, np.zeros(len(ends), np.int64), np.zeros(len(ends), bool))
 
 
 class Belief:
@@ -56,25 +108,21 @@ class Belief:
     """
 
     def __init__(
-        self,
-        prior: Prior,
-        reward_model: RewardModel,
-        arrays: BeliefArrays,
-        episodes: Episodes | None = None,
+        self, prior: Prior, reward_model: RewardModel, arrays: BeliefArrays, episodes: Episodes
     ) -> None:
         self.prior = prior
         self.reward_model = reward_model
         self.arrays = arrays
-        space = arrays.space
-        self.n_states, self.n_actions = map(int, space.allowed.shape)
+        self.episodes = episodes
+        self.n_states, self.n_actions = map(int, arrays.space.allowed.shape)
         self.log_evidence = 0.0
         self.n_observed = 0
-        self.call = KernelCalls()  # calls kernels on the arrays of this belief
         self.n_changes = 0  # number of changes to the space
-        self.episodes = new_episodes("episode", None, space.terminal) if episodes is None else episodes
-        self._movement: tuple[BeliefArrays, BeliefArrays] | None = None  # arrays and derived movement arrays
+        self.call = KernelCalls()  # calls kernels on the arrays of this belief
         self._reserved = 0  # simulated transitions that fit while n_observed < _reserved_until
         self._reserved_until = 0
+        for state in np.flatnonzero(episodes.ends).tolist():
+            self._close(state)
 
     def __repr__(self) -> str:
         return f"<Belief {self.prior} after {self.n_observed} transitions, S={self.n_states}, A={self.n_actions}>"
@@ -100,25 +148,33 @@ class Belief:
         parts = self.transitions, self.rewards
         return all(part.independent_rows and not part.pools for part in parts)
 
-    @property
-    def movement_arrays(self) -> BeliefArrays:
-        """The arrays of the belief with the posterior that measures movement (:meth:`Prior.movement_posterior`)."""
-        if self._movement is None or self._movement[0] is not self.arrays:
-            transitions = self.prior.movement_posterior(self.transitions)
-            self._movement = self.arrays, self.arrays._replace(transitions=transitions)
-        return self._movement[1]
-
     # --- learning ---------------------------------------------------------------------------------------
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
         """Learn from one real transition (equation 2 of the paper); on invalid input, raise without any change."""
-        s, a, s2, r = self._checked(s, a, r, s2)
-        if terminated:
-            s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
-        closes = terminated and not self.episodes.ends[s2]
-        with self._all_or_nothing() if closes and self.episodes.restarts else nullcontext():
+        episodes = self.episodes
+        s = _checks.index(s, "state", self.n_states)
+        a = _checks.index(a, "action", self.n_actions)
+        s2 = _checks.index(s2, "next state", self.n_states)
+        r = _checks.real(r, "reward")
+        if episodes.ends[s]:
+            raise ValueError(
+                f"state {s} is terminal: nothing follows it; begin a new episode at a start state"
+            )
+        if not self.space.allowed[s, a]:
+            raise ValueError(f"action {a} does not exist in state {s} (action_mask)")
+        self.reward_model.check(r)
+        if terminated and episodes.end is not None:
+            s2 = episodes.end
+        elif terminated and episodes.restarts and (s2 == s or episodes.acted[s2]):
+            raise ValueError(
+                f"an episode ended in state {s2}, where others went on; give the agent a state that stands for the end "
+                "(end=...)"
+            )
+        closes = terminated and not episodes.ends[s2]
+        with self._all_or_nothing() if closes and episodes.restarts else nullcontext():
             self._learn(s, a, r, s2)
-            self.episodes.acted[s] = True
+            episodes.acted[s] = True
             if closes:
                 self._close(s2)
 
@@ -130,13 +186,9 @@ class Belief:
                 f"state {s} ends episodes, so none can begin there; if it does not always end them, give the agent a "
                 "state that stands for the end (end=...)"
             )
-        ends = np.flatnonzero(self.episodes.ends).tolist() if self.episodes.restarts else []
-        for state in ends:  # check all rows first, so that all of them learn the start or none does
-            self._check_start(state, s)
-        for i, state in enumerate(ends):
-            # a start is evidence only once, although several rows learn it
-            with self._without_evidence() if i else nullcontext():
-                self._learn(state, BEGIN_AGAIN, 0.0, s)
+        if self.episodes.restarts:
+            for i, end in enumerate(np.flatnonzero(self.episodes.ends).tolist()):
+                self._learn_starts(end, [s], evidence=i == 0)
         self.episodes.starts[s] += 1
 
     def allow(self, s: int, actions: ArrayLike) -> None:
@@ -169,19 +221,11 @@ class Belief:
     def _refusal(self, s: int, a: int, r: float, s2: int) -> str:
         """Return why a transition has probability 0, and how to fix it."""
         reason = self.reward_model.refusal(r) if self.predictive(s, a)[s2] > 0.0 else None
+        at_end = ", which ends episodes," if self.episodes.ends[s] else ""
         return reason or (
-            f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with reward {r}; "
-            "use a prior that allows it"
+            f"the prior gives probability 0 to going from state {s}{at_end} by action {a} to state {s2} with reward "
+            f"{r}; use a prior that allows it"
         )
-
-    def _possible_end(self, s2: int, s: int) -> int:
-        """Return ``s2``; raise if episodes restart and one has already continued from there."""
-        if self.episodes.restarts and (s2 == s or self.episodes.acted[s2]):
-            raise ValueError(
-                f"an episode ended in state {s2}, where others went on; give the agent a state that stands for the end "
-                "(end=...)"
-            )
-        return s2
 
     def _close(self, state: int) -> None:
         """Mark a state as one in which episodes end."""
@@ -200,30 +244,18 @@ class Belief:
                 f"{self.prior} knows nothing that follows state {state}, which ends episodes; for objective='lifetime' "
                 "use a prior that learns, such as Dirichlet, or models in which the state named end leads to a start"
             )
-        counted = self.episodes.ends.sum() > 1
-        with self._without_evidence() if counted else nullcontext():
-            for start in np.flatnonzero(self.episodes.starts).tolist():
-                for _ in range(self.episodes.starts[start]):
-                    self._check_start(state, start)
-                    self._learn(state, BEGIN_AGAIN, 0.0, start)
+        starts = np.repeat(np.arange(self.n_states), self.episodes.starts).tolist()
+        self._learn_starts(state, starts, evidence=bool(self.episodes.ends.sum() == 1))
 
-    def _check_start(self, end: int, start: int) -> None:
-        if not self.predictive(end, BEGIN_AGAIN)[start] > 0.0:
-            raise ValueError(
-                f"an episode began in state {start}, but the prior gives probability 0 to that after an end in state "
-                f"{end}; for objective='lifetime' use a prior that learns, such as Dirichlet, or models in which the "
-                "state named end leads to a start"
-            )
-
-    @contextmanager
-    def _without_evidence(self) -> Iterator[None]:
-        """Restore the evidence and the weights of alternatives on exit: data learned inside were already counted."""
-        before = self.log_evidence
-        shared = [(weights.log.copy(), weights.now.copy()) for weights in shared_weights(self.transitions)]
-        yield
-        self.log_evidence = before
-        for weights, (log, now) in zip(shared_weights(self.transitions), shared):
-            weights.log[:], weights.now[:] = log, now
+    def _learn_starts(self, end: int, starts: list[int], evidence: bool) -> None:
+        """Learn that episodes began in ``starts`` after an end; as evidence only if no other end has learned them."""
+        before, weights = self.log_evidence, copy.deepcopy(shared_weights(self.transitions))
+        for start in starts:
+            self._learn(end, BEGIN_AGAIN, 0.0, start)
+        if not evidence:
+            self.log_evidence = before
+            for now, old in zip(shared_weights(self.transitions), weights):
+                now.log_p[:], now.p[:] = old.log_p, old.p
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -231,12 +263,8 @@ class Belief:
         before = self.copy()
         try:
             yield
-        except BaseException:  # the arrays of the space, and the episodes, keep their identity
-            for array, old in zip(self.space, before.space):
-                array[:] = old
-            vars(self.episodes).update(vars(before.episodes))
-            arrays = before.arrays._replace(space=self.space)
-            vars(self).update({**vars(before), "arrays": arrays, "episodes": self.episodes})
+        except BaseException:
+            vars(self).update(vars(before))
             raise
 
     def observe_many(
@@ -254,20 +282,6 @@ class Belief:
                     self.observe(*step)
                 except (TypeError, ValueError) as error:
                     raise type(error)(f"transition {i}: {error}") from None
-
-    def _checked(self, s: int, a: int, r: float, s2: int) -> tuple[int, int, int, float]:
-        s = _checks.index(s, "state", self.n_states)
-        a = _checks.index(a, "action", self.n_actions)
-        s2 = _checks.index(s2, "next state", self.n_states)
-        if self.episodes.ends[s]:
-            raise ValueError(
-                f"state {s} is terminal: nothing follows it; begin a new episode at a start state"
-            )
-        if not self.space.allowed[s, a]:
-            raise ValueError(f"action {a} does not exist in state {s} (action_mask)")
-        r = _checks.real(r, "reward")
-        self.reward_model.check(r)
-        return s, a, s2, r
 
     # --- queries ----------------------------------------------------------------------------------------
 
@@ -296,20 +310,20 @@ class Belief:
         weights = shared_weights(self.transitions)
         if not weights:
             raise AttributeError(f"{self.prior} has no weights; they belong to FiniteModels and Mixture")
-        return np.array(weights[0].now)
+        return weights[0].p.copy()
 
     def sample(self, rng: Any) -> FiniteMDP:
         """Draw a model from the posterior; ``rng`` is a NumPy Generator or a seed for one."""
-        return self._as_mdp(sample_model, as_rng(rng))
+        return self._as_mdp(kernels.sample_model, as_rng(rng))
 
     def mean(self) -> FiniteMDP:
         """Return the posterior mean model, with predictive distributions as rows and expected rewards."""
-        return self._as_mdp(mean_model, None)
+        return self._as_mdp(kernels.mean_model)
 
-    def _as_mdp(self, fill: Any, rng: NDArray[np.uint64] | None) -> FiniteMDP:
+    def _as_mdp(self, fill: Any, *rng: NDArray[np.uint64]) -> FiniteMDP:
         """Return the model that the kernel ``fill`` writes, with arrays of its own."""
         rows = self.model_buffer()
-        end = self.run(fill, rows, *() if rng is None else (rng,))
+        end = self.run(fill, rows, *rng)
         rows = rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
         return FiniteMDP.from_rows(rows, copy.deepcopy(self.space))
 
@@ -339,7 +353,7 @@ class Belief:
         n_rows = n_models * self.n_states * self.n_actions
         longest = (n_rows + 1) * int(verbs.most_entries(self.transitions, self.n_states)) + more
         limit = min(MOST_ENTRIES, _checks.memory_limit() / ENTRY_BYTES)
-        return empty_rows(n_rows, min(longest, int(limit)))
+        return kernels.empty_rows(n_rows, min(longest, int(limit)))
 
     # --- copying and saving -----------------------------------------------------------------------------
 
@@ -349,28 +363,33 @@ class Belief:
             self._reserved = max(depth, self._reserved)
             self._reserved_until = self.n_observed + SPARE
             depth = self._reserved + SPARE
-            larger = BeliefArrays(reserve(self.transitions, depth), reserve(self.rewards, depth), self.space)
-            self.arrays = same_arrays(self.arrays, larger)
+            self.arrays = BeliefArrays(
+                reserve(self.transitions, depth), reserve(self.rewards, depth), self.space
+            )
 
     def copy(self) -> Belief:
         """Return an independent copy of this belief."""
-        arrays, episodes = copy.deepcopy((self.arrays, self.episodes))
-        twin = Belief(self.prior, self.reward_model, arrays, episodes)
-        twin.log_evidence = self.log_evidence
-        twin.n_observed, twin.n_changes = self.n_observed, self.n_changes
-        return twin
+        return copy.deepcopy(self, {id(part): part for part in (self.prior, self.reward_model)})
 
     def statistics(self) -> dict[str, NDArray[Any]]:
         """Return the sufficient statistics learned so far as named arrays, for :meth:`restore`."""
-        return belief_statistics(self)
+        learned = learned_arrays(self.arrays, "arrays") | learned_arrays(self.episodes, "episodes")
+        numbers = {name: np.array(getattr(self, name)) for name in ("log_evidence", "n_observed")}
+        return copy.deepcopy(learned) | numbers
 
     def restore(self, statistics: Mapping[str, NDArray[Any]]) -> None:
         """Load the statistics of another belief into this one, which must be new and have the same prior.
 
         Raises ValueError if the statistics do not fit; do not use the belief after that.
         """
-        restore(self, statistics)
+        self.arrays = with_learned_arrays(self.arrays, "arrays", statistics)
+        self.episodes = with_learned_arrays(self.episodes, "episodes", statistics)
+        for name in ("log_evidence", "n_observed"):
+            setattr(self, name, fitting(np.array(getattr(self, name)), name, statistics).item())
+        for end in np.flatnonzero(self.episodes.ends & self.episodes.restarts).tolist():
+            fix_zero_reward(self.rewards, end * self.n_actions + BEGIN_AGAIN)
         self._reserved_until = 0  # the arrays have changed: reserve again
+        self.n_changes += 1
 
     def save(self, path: Any) -> None:
         """Write the belief to one ``.npz`` file, without pickle."""

@@ -1,15 +1,19 @@
 """Kernels on beliefs: learn a transition, simulate and undo one, and compute rows and models.
 
-``belief`` is a :class:`~bamdp.beliefs.arrays.BeliefArrays`; ``row`` is ``s * n_actions + a``.
+``belief`` is a :class:`~bamdp.beliefs.base.BeliefArrays`; ``row`` is ``s * n_actions + a``.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Rows
+from bamdp.beliefs.base import Weights
 
 NO_SPACE = "a sampled model is larger than its buffer"
 
@@ -154,3 +158,72 @@ def _finish_row(rows, row, at, end, background, reward):
 def skip_row(rows, row, at):
     """Write an empty row, for a terminal state or a missing action."""
     _finish_row(rows, row, at, at, 0.0, 0.0)
+
+
+# --- weights over alternatives --------------------------------------------------------------------------------
+
+
+def new_weights(weights: np.ndarray) -> Weights:
+    """Return normalised weights from non-negative numbers, at least one of them positive."""
+    share = weights / weights.sum()
+    with np.errstate(divide="ignore"):
+        return Weights(np.log(share), share, np.zeros((16, 2, len(share))), np.zeros(1, np.int64))
+
+
+@primitive
+def draw_weighted(weights, rng):
+    """Draw an index with probability equal to its weight."""
+    x = uniform(rng)
+    last = weights.p.shape[0] - 1
+    for m in range(last):
+        x -= weights.p[m]
+        if x < 0.0:
+            return m
+    while last > 0 and weights.p[last] == 0.0:  # rounding must not select weight 0
+        last -= 1
+    return last
+
+
+@primitive
+def log_sum(total, x):
+    """Return log(e^total + e^x), exact for -inf."""
+    if x > total:
+        total, x = x, total
+    if x == -np.inf:
+        return total
+    return total + math.log1p(math.exp(x - total))
+
+
+@primitive
+def save_weights(weights):
+    """Log the weights before they are changed."""
+    at = weights.top[0]
+    for m in range(weights.log_p.shape[0]):
+        weights.log[at, 0, m] = weights.log_p[m]
+        weights.log[at, 1, m] = weights.p[m]
+    weights.top[0] = at + 1
+
+
+@primitive
+def normalise_weights(weights):
+    """Shift the logarithms so that the weights sum to one, and recompute the weights."""
+    highest = -np.inf
+    for m in range(weights.log_p.shape[0]):
+        highest = max(highest, weights.log_p[m])
+    total = 0.0
+    for m in range(weights.log_p.shape[0]):
+        total += math.exp(weights.log_p[m] - highest)
+    shift = highest + math.log(total)
+    for m in range(weights.log_p.shape[0]):
+        weights.log_p[m] -= shift
+        weights.p[m] = math.exp(weights.log_p[m])
+
+
+@primitive
+def restore_weights(weights):
+    """Undo the last change."""
+    at = weights.top[0] - 1
+    weights.top[0] = at
+    for m in range(weights.log_p.shape[0]):
+        weights.log_p[m] = weights.log[at, 0, m]
+        weights.p[m] = weights.log[at, 1, m]

@@ -1,7 +1,7 @@
 """The operations on a belief inside kernels: short verbs, dispatched on the NamedTuple class of a posterior.
 
 ``T`` is a posterior over transitions and ``R`` one over rewards, both NamedTuples of arrays (the fields ``transitions``
-and ``rewards`` of :class:`~bamdp.beliefs.arrays.BeliefArrays`); ``row`` is ``s * A + a``. Simulated transitions are
+and ``rewards`` of :class:`~bamdp.beliefs.base.BeliefArrays`); ``row`` is ``s * A + a``. Simulated transitions are
 pushed and popped in last-in-first-out order, so a planner never clones the belief on a branch of its tree. Before it
 enters a kernel, the caller makes the undo logs long enough for the deepest branch (``Belief.reserve``).
 
@@ -192,19 +192,11 @@ def reward_variance(R, row, index, prob, begin, end, background):
 
 
 @generic
-def reward_probability(R, row, s2, r):
-    """Return the probability (or density) of reward ``r`` after ``row`` → ``s2``, which has already been pushed."""
-
-
-@generic
 def log_reward_probability(R, row, s2, r):
-    """Return the logarithm of :func:`reward_probability`, -inf only if the reward is impossible."""
+    """Return the log probability (or density) of reward ``r`` after ``row`` → ``s2``, which has already been pushed.
 
-
-@log_reward_probability.register(object)
-def _log_of_reward_probability(R, row, s2, r):
-    p = reward_probability(R, row, s2, r)
-    return math.log(p) if p > 0.0 else -math.inf
+    It is -inf only if the reward is impossible.
+    """
 
 
 @generic

@@ -56,7 +56,7 @@ from bamdp._parameters import (
     whole_number,
 )
 from bamdp.beliefs.base import Prior
-from bamdp.beliefs.episodes import OBJECTIVES
+from bamdp.beliefs.belief import OBJECTIVES
 from bamdp.envs.ceilings import optimal_total
 from bamdp.envs.environment import Environment
 from bamdp.generators import GENERATORS

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from bamdp.beliefs.rewards.known import KnownRewards
-from bamdp.beliefs.transitions.finite import FiniteModels
+from bamdp.beliefs.transitions.mixture import FiniteModels
 from bamdp.envs.environment import Environment
 from bamdp.registry import describe_planner, part_versions
 from bamdp.runs import Setting, cached_world

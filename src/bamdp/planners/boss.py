@@ -232,7 +232,7 @@ def moments(belief: Belief, row: int) -> tuple[np.ndarray, np.ndarray]:
     """Return means and variances, each [S + 1], of the probabilities of all next states and of the reward."""
     most = int(verbs.most_entries(belief.transitions, belief.n_states))
     index, some = np.empty(most, np.int32), np.empty((2, most))
-    arrays = belief.movement_arrays
+    arrays = belief.arrays._replace(transitions=belief.transitions.movement)
     end, rest, rest_variance, *reward = belief.call(row_moments, arrays, row, index, some[0], some[1])
     both = np.repeat([[rest], [rest_variance]], belief.n_states + 1, axis=1)
     both[:, index[:end]] = some[:, :end]

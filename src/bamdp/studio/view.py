@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from bamdp.beliefs.arrays import shared_weights
+from bamdp.beliefs.base import shared_weights
 from bamdp.beliefs.belief import Belief
 from bamdp.envs.ceilings import optimal_gain, optimal_total
 from bamdp.envs.environment import Environment, World

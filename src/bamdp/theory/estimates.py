@@ -45,8 +45,8 @@ from bamdp._kernels.random import as_rng, new_rng
 from bamdp.agent import Agent
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
-from bamdp.beliefs.rewards.bernoulli import BetaBernoulli
-from bamdp.beliefs.transitions.finite import FiniteModels
+from bamdp.beliefs.rewards.conjugate import BetaBernoulli
+from bamdp.beliefs.transitions.mixture import FiniteModels
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import entry_matrix
 from bamdp.mdp.solvers import policy_iteration

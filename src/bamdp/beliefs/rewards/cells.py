@@ -19,13 +19,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
-from bamdp.beliefs.arrays import fix_zero_reward, longer, reserve
-from bamdp.beliefs.statistics import Arrays, Saved, restored, statistics
+from bamdp.beliefs.base import fix_zero_reward, longer, reserve
 
 State = TypeVar("State", bound=type)
 NO_CELL = -1  # no cell: no reward observed
@@ -48,6 +46,8 @@ class Cells(NamedTuple):
     top: np.ndarray  # int64 [2]: number of cells, length of the log
     next_step: int  # 1 if rewards are by next state, 0 if by pair
     n_states: int
+
+    learned = ("stats", "link", "head", "top")
 
 
 def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool) -> Cells:
@@ -242,38 +242,3 @@ def stored_in_cells(cls: State) -> State:
     verbs.commit_reward.register(cls)(_commit)
     fix_zero_reward.register(cls)(_fix_zero_reward)
     return cls
-
-
-@statistics.register
-def _cell_statistics(cells: Cells, name: str) -> Arrays:
-    """Return (row, next state or 0, statistics) of each cell in order of creation, float64 [n, 2 + W]."""
-    used = int(cells.top[USED])
-    row = np.zeros(used)
-    for first in np.flatnonzero(cells.head >= 0).tolist():
-        cell = cells.head[first]
-        while cell != NO_CELL:
-            row[cell] = first
-            cell = cells.link[cell, AFTER]
-    return {name: np.column_stack([row, cells.link[:used, NEXT_STATE], cells.stats[:used]])}
-
-
-@restored.register
-def _restored_cells(fresh: Cells, saved: Saved) -> Cells:
-    table = saved.array(np.zeros((0, 2 + fresh.stats.shape[1])), rows=True)
-    place = table[:, :2].astype(np.int64)
-    highest = [len(fresh.head), saved.n_states if fresh.next_step else 1]
-    saved.require((place == table[:, :2]) & (place >= 0) & (place < highest))
-    saved.require(len(np.unique(place @ [saved.n_states, 1])) == len(place))
-    used = len(table)
-    stats, link = longer(fresh.stats, used), longer(fresh.link, used)
-    stats[:used] = table[:, 2:]
-    for cell, (row, state) in enumerate(place.tolist()):
-        link[cell] = state, fresh.head[row]
-        fresh.head[row] = cell
-    fresh.top[[USED, LOGGED]] = used, 0
-    return fresh._replace(stats=stats, link=link)
-
-
-def used_statistics(cells: Cells) -> NDArray[np.float64]:
-    """Return the statistics of all cells in use, one row each."""
-    return cells.stats[: cells.top[USED]]

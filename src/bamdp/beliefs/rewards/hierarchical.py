@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,8 +54,7 @@ import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import normal
 from bamdp._kernels.rows import is_listed
-from bamdp.beliefs.arrays import reward_posterior
-from bamdp.beliefs.base import RewardModel, bounds_parameter
+from bamdp.beliefs.base import RewardModel, bounds_parameter, reward_posterior
 from bamdp.beliefs.rewards.cells import (
     AFTER,
     FREE,
@@ -71,9 +70,7 @@ from bamdp.beliefs.rewards.cells import (
     open_cell,
     statistic,
     stored_in_cells,
-    used_statistics,
 )
-from bamdp.beliefs.statistics import is_valid
 
 # statistics of a cell: n, r̄ − origin, the sum of squares around r̄, and the sum of its effects (scratch of a sweep)
 N_SEEN, CELL_MEAN, SQUARES, SHARED = range(4)
@@ -374,19 +371,6 @@ def _log_probability(R, row, s2, r):
     variance += R.pooled[NOISE]
     z = (r - m) / math.sqrt(variance)
     return max(LEAST_LOG, -0.5 * (z * z + math.log(2.0 * math.pi * variance)))
-
-
-@verbs.reward_probability.register(HierarchicalPosterior)
-def _probability(R, row, s2, r):
-    return math.exp(verbs.log_reward_probability(R, row, s2, r))
-
-
-@is_valid.register
-def _is_valid(R: HierarchicalPosterior) -> Any:
-    stats, pooled = used_statistics(R.cells), R.pooled
-    cells_fit = ((stats[:, N_SEEN] >= 1.0) & (stats[:, SQUARES] >= 0.0)).all()
-    sums_fit = pooled[N] == stats[:, N_SEEN].sum() and (R.effects[DOUBT] >= 0.0).all()
-    return cells_fit and sums_fit and pooled[SPREAD] > 0.0 and pooled[NOISE] > 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,25 @@
-"""Known rewards, as in the paper's experiments."""
+"""Known rewards, as in the paper's experiments, and rewards that are known for each model of a finite set.
+
+If the models of :class:`~bamdp.FiniteModels` differ in their rewards and no reward model is given, rewards are
+evidence, too: a reward rules out every model that does not pay it (rewards within ``SAME_REWARD`` count as equal). The
+reward posterior shares its weights with the transition posterior, so that they combine both kinds of evidence.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
-from bamdp.beliefs.arrays import fix_zero_reward, reserve, reward_posterior
-from bamdp.beliefs.base import RewardModel
+from bamdp._kernels.jit import primitive
+from bamdp.beliefs.base import RewardModel, Weights, fix_zero_reward, reward_posterior
+from bamdp.beliefs.kernels import draw_weighted, log_sum, normalise_weights, restore_weights, save_weights
+
+SAME_REWARD = 1e-9
 
 
 @reward_posterior(certain=True, n_outcomes=1, learned=())
@@ -68,9 +77,9 @@ def _known_variance(R, row, index, prob, begin, end, background):
     return 0.0
 
 
-@verbs.reward_probability.register(KnownPosterior)
-def _known_probability(R, row, s2, r):
-    return 1.0
+@verbs.log_reward_probability.register(KnownPosterior)
+def _known_log_probability(R, row, s2, r):
+    return 0.0
 
 
 @verbs.commit_reward.register(KnownPosterior)
@@ -81,11 +90,6 @@ def _known_commit(R, row):
 @verbs.outcome.register(KnownPosterior)
 def _known_outcome(R, row, s2, i):
     return R.values[row * R.row_step + s2 * R.next_step], 1.0
-
-
-@reserve.register(KnownPosterior)
-def _reserve(R: KnownPosterior, depth: int) -> KnownPosterior:
-    return R
 
 
 @fix_zero_reward.register(KnownPosterior)
@@ -147,3 +151,119 @@ class KnownRewards(RewardModel):
             next_step=1 if by_next else 0,
             row_step=n_states if by_next else 1,
         )
+
+
+# --- rewards that differ between the models of FiniteModels ---------------------------------------------------
+
+
+@reward_posterior(
+    shares_weights=True, independent_rows=False, learned=()
+)  # the transition posterior saves weights
+class ModelRewardsPosterior(NamedTuple):
+    """Rewards of each model m: ``values[m, row * row_step + s2 * next_step]``."""
+
+    weights: Weights  # log and now are shared with the transition posterior, past and top are not
+    values: np.ndarray  # float64 [L, S*A] or [L, S*A*S]
+    expected: np.ndarray  # float64 [L, S*A]: E_m[r | row]
+    next_step: int
+    row_step: int
+
+    @property
+    def by_next_state(self) -> bool:
+        """True if rewards depend on the next state."""
+        return self.next_step == 1
+
+    @property
+    def n_outcomes(self) -> int:
+        """The number of models, since each may pay a different reward."""
+        return len(self.weights.p)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The lowest and highest reward of any model."""
+        return float(self.values.min()), float(self.values.max())
+
+
+@dataclass(frozen=True)
+class ModelRewards(RewardModel):
+    """Rewards of the models of :class:`~bamdp.FiniteModels`, which serve as evidence for the models."""
+
+    comes_with_prior: ClassVar[bool] = True
+
+    def posterior(self, n_states: int, n_actions: int) -> Any:
+        raise TypeError("the rewards of models come with their prior: FiniteModels(...).belief(...)")
+
+
+@primitive
+def _pays(R, m, row, s2):
+    return R.values[m, row * R.row_step + s2 * R.next_step]
+
+
+@verbs.draw_reward.register(ModelRewardsPosterior)
+def _draw_reward(R, row, s2, rng):
+    return _pays(R, draw_weighted(R.weights, rng), row, s2)
+
+
+@verbs.draw_model_reward.register(ModelRewardsPosterior)
+def _draw_model_reward(R, choice, row, s2, rng):
+    return _pays(R, choice, row, s2)
+
+
+@verbs.push_reward.register(ModelRewardsPosterior)
+def _push_reward(R, row, s2, r):
+    save_weights(R.weights)
+    for m in range(R.weights.log_p.shape[0]):
+        if abs(_pays(R, m, row, s2) - r) > SAME_REWARD:
+            R.weights.log_p[m] = -np.inf
+    normalise_weights(R.weights)
+
+
+@verbs.pop_reward.register(ModelRewardsPosterior)
+def _pop_reward(R):
+    restore_weights(R.weights)
+
+
+@verbs.commit_reward.register(ModelRewardsPosterior)
+def _commit_reward(R, row):
+    R.weights.top[0] = 0
+
+
+@verbs.sample_reward.register(ModelRewardsPosterior)
+def _sample_reward(R, choice, row, index, prob, begin, end, background, rng):
+    return R.expected[choice, row]
+
+
+@verbs.expected_reward.register(ModelRewardsPosterior)
+def _expected_reward(R, row, index, prob, begin, end, background):
+    total = 0.0
+    for m in range(R.weights.p.shape[0]):
+        total += R.weights.p[m] * R.expected[m, row]
+    return total
+
+
+@verbs.reward_variance.register(ModelRewardsPosterior)
+def _reward_variance(R, row, index, prob, begin, end, background):
+    mean, square = 0.0, 0.0
+    for m in range(R.weights.p.shape[0]):
+        mean += R.weights.p[m] * R.expected[m, row]
+        square += R.weights.p[m] * R.expected[m, row] ** 2
+    return max(0.0, square - mean * mean)
+
+
+@verbs.log_reward_probability.register(ModelRewardsPosterior)
+def _log_reward_probability(R, row, s2, r):
+    total = -np.inf
+    for m in range(R.weights.log_p.shape[0]):
+        if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
+            total = log_sum(total, R.weights.log_p[m])
+    return total
+
+
+@verbs.outcome.register(ModelRewardsPosterior)
+def _outcome(R, row, s2, i):
+    """Return the reward of model i and the total weight of all models that pay it, 0 if an earlier one does."""
+    r = _pays(R, i, row, s2)
+    for m in range(i):
+        if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
+            return r, 0.0
+    return r, math.exp(verbs.log_reward_probability(R, row, s2, r))

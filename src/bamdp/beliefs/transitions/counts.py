@@ -14,15 +14,13 @@ import numpy as np
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
-from bamdp.beliefs.arrays import longer, reserve, same_arrays
-from bamdp.beliefs.statistics import Arrays, Saved, restored, statistics
+from bamdp.beliefs.base import longer, reserve
 
 START, SIZE, CAPACITY, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
 NEXT, COUNT = 0, 1  # columns of Counts.pool
 POOL_END, LOG_END, WIDEST = 0, 1, 2  # entries of Counts.top
 NOT_SEEN = -1
 STAYED = -2  # in the log: the row did not move
-LARGEST_COUNT = 2**31 - 1
 SEARCHED_OUTCOMES = 8  # up to this many outcomes a row is searched; beyond it, outcomes are marked
 
 
@@ -33,6 +31,8 @@ class Counts(NamedTuple):
     pool: np.ndarray  # int32 [capacity, 2]: next state, count
     log: np.ndarray  # int64 [depth, 4]: row, slot (NOT_SEEN: a new outcome), old start (STAYED), old capacity
     top: np.ndarray  # int64 [3]: end of the pool, length of the log, size of the widest row ever
+
+    learned = ("rows", "pool", "top")
 
 
 def empty_counts(n_rows: int) -> Counts:
@@ -53,7 +53,7 @@ def reserve_counts(counts: Counts, depth: int) -> Counts:
     # double, the places that a row of m outcomes occupies in turn during d more pushes sum to 4 (m + d + 1).
     need = end + 4 * (min(depth * int(counts.top[WIDEST]), end) + 2 * depth)
     log = longer(counts.log, depth + int(counts.top[LOG_END]))
-    return same_arrays(counts, counts._replace(pool=longer(counts.pool, need), log=log))
+    return counts._replace(pool=longer(counts.pool, need), log=log)
 
 
 @primitive
@@ -211,39 +211,76 @@ def register_count_verbs(posterior: type) -> None:
     verbs.commit.register(posterior)(_commit)
 
 
-# --- saving and restoring -----------------------------------------------------------------------------------------
+# --- rows of posteriors with counts -----------------------------------------------------------------------------------
+#
+# A row has k possible outcomes, each with prior count α, where k may be unknown. After n transitions, N = kα + n is its
+# total count. The outcomes known to be possible are listed; the others are all equally likely.
 
 
-@statistics.register
-def _count_statistics(counts: Counts, name: str) -> Arrays:
-    """Return triples (row, next state, count), int64 [n, 3]."""
-    start, size = counts.rows[:, START], counts.rows[:, SIZE]
-    begin = np.cumsum(size) - size
-    row = np.repeat(np.arange(len(size)), size)
-    slot = np.repeat(start - begin, size) + np.arange(len(row))
-    triples = np.column_stack([row, counts.pool[slot, NEXT], counts.pool[slot, COUNT]])
-    return {name: triples[triples[:, 2] > 0]}
+@generic
+def expectations(T, row):
+    """Return E[1/N], E[1/(N(N+1))], and E[p] and E[p²] for each outcome that is not listed."""
 
 
-@restored.register
-def _restored_counts(fresh: Counts, saved: Saved) -> Counts:
-    triples = saved.array(np.zeros((0, 3), np.int64), rows=True)
-    row, state, count = triples.T
-    rows, n = fresh.rows, saved.n_states
-    saved.require((np.diff(row) >= 0).all() and (row < len(rows)) & (state < n))
-    saved.require((count > 0) & (count <= LARGEST_COUNT))
-    key = row * n + state
-    saved.require(len(np.unique(key)) == len(key))
-    rows[:, TOTAL] = np.bincount(row, count, len(rows))
-    if fresh.top[POOL_END] > 0:  # all possible outcomes are listed, in increasing order within a row
-        listed = np.repeat(np.arange(len(rows)), rows[:, SIZE]) * n + fresh.pool[:, NEXT]
-        slot = np.minimum(np.searchsorted(listed, key), len(listed) - 1)
-        saved.require(listed[slot] == key)
-        fresh.pool[slot, COUNT] = count
-        return fresh
-    size = np.bincount(row, minlength=len(rows))
-    rows[:, START], rows[:, SIZE], rows[:, CAPACITY] = np.cumsum(size) - size, size, size
-    pool = longer(fresh.pool, len(row))
-    pool[: len(row), NEXT], pool[: len(row), COUNT] = state, count
-    fresh.top[[POOL_END, LOG_END, WIDEST]] = len(row), 0, size.max(initial=0)
-    return fresh._replace(pool=pool)
+@generic
+def listed(T, row):
+    """Return the range (begin, end) of a row's listed outcomes."""
+
+
+@generic
+def listed_outcome(T, row, i):
+    """Return the next state and the posterior count α + n_i of a listed outcome."""
+
+
+@listed.register(object)
+def _slots(T, row):
+    return T.counts.rows[row, START], T.counts.rows[row, START] + T.counts.rows[row, SIZE]
+
+
+@listed_outcome.register(object)
+def _in_slot(T, row, i):
+    return T.counts.pool[i, NEXT], T.alpha + T.counts.pool[i, COUNT]
+
+
+def _probability(T, row, s2):
+    inverse, _, unlisted, _ = expectations(T, row)
+    begin, end = listed(T, row)
+    for i in range(begin, end):
+        state, weight = listed_outcome(T, row, i)
+        if state == s2:
+            return weight * inverse
+    return unlisted
+
+
+def _mean_row(T, row, index, prob, at):
+    inverse, _, unlisted, _ = expectations(T, row)
+    begin, end = listed(T, row)
+    for i in range(
+        begin, end
+    ):  # a listed outcome is at least as likely as others; max guards against rounding
+        index[at + i - begin], weight = listed_outcome(T, row, i)
+        prob[at + i - begin] = max(weight * inverse - unlisted, 0.0)
+    return np.int64(at + end - begin), unlisted * T.n_states
+
+
+def _moments_row(T, row, index, mean, variance, at):
+    inverse, second, unlisted, unlisted_square = expectations(T, row)
+    begin, end = listed(T, row)
+    for i in range(begin, end):
+        to = at + i - begin
+        index[to], weight = listed_outcome(T, row, i)
+        mean[to] = weight * inverse
+        variance[to] = max(0.0, weight * (weight + 1.0) * second - mean[to] * mean[to])
+    return np.int64(at + end - begin), unlisted, max(0.0, unlisted_square - unlisted * unlisted)
+
+
+def _concentration(T, row):
+    return 1.0 / expectations(T, row)[0]
+
+
+def register_row_verbs(posterior: type) -> None:
+    """Register the verbs that follow from ``expectations`` and the listed outcomes."""
+    verbs.probability.register(posterior)(_probability)
+    verbs.mean_row.register(posterior)(_mean_row)
+    verbs.moments_row.register(posterior)(_moments_row)
+    verbs.concentration.register(posterior)(_concentration)

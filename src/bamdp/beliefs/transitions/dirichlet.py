@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import bamdp.beliefs.transitions.counts as tally
 import bamdp.beliefs.verbs as verbs
@@ -34,9 +32,8 @@ from bamdp._kernels.dirichlet import (
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, exponential, uniform
 from bamdp._parameters import NUMBER, parameter
-from bamdp.beliefs.arrays import longer, reserve, transition_posterior
-from bamdp.beliefs.base import Prior
-from bamdp.beliefs.transitions.counts import CAPACITY, COUNT, NEXT, NOT_SEEN, POOL_END, SIZE, START, TOTAL
+from bamdp.beliefs.base import Prior, longer, reserve, transition_posterior
+from bamdp.beliefs.transitions.counts import CAPACITY, COUNT, NEXT, POOL_END, SIZE, START, TOTAL
 from bamdp.mdp.model import FiniteMDP
 
 REST = 1e-12  # share of a row that may stay unresolved as background
@@ -57,19 +54,14 @@ class DirichletPosterior(NamedTuple):
 
 
 tally.register_count_verbs(DirichletPosterior)
+tally.register_row_verbs(DirichletPosterior)
 NO_LIST = np.zeros(0)
 
 
 def as_symmetric(T: Any) -> DirichletPosterior:
     """Return the rows of a posterior with ``counts`` as Dirichlet rows with α + n_i for every outcome."""
-    n_rows = len(T.counts.rows)
-    alpha, total = _constant(T.alpha, n_rows), _constant(T.alpha * T.n_states, n_rows)
-    return DirichletPosterior(T.counts, alpha, NO_LIST, total, T.mark, T.n_states)
-
-
-@lru_cache(maxsize=16)
-def _constant(value: float, n_rows: int) -> NDArray[np.float64]:
-    return np.full(n_rows, value)
+    alpha = np.full(len(T.counts.rows), T.alpha)
+    return DirichletPosterior(T.counts, alpha, NO_LIST, alpha * T.n_states, T.mark, T.n_states)
 
 
 @reserve.register(DirichletPosterior)
@@ -104,16 +96,17 @@ def _draw_slot(T, row, rng):
     return np.int64(counts.pool[slot, NEXT]), slot
 
 
-@verbs.probability.register(DirichletPosterior)
-def _probability(T, row, s2):
-    slot = tally.find(T.counts, row, s2)
-    own = 0.0 if slot == NOT_SEEN else _own_count(T, slot)
-    return (T.alpha[row] + own) / verbs.concentration(T, row)
+@tally.expectations.register(DirichletPosterior)
+def _expectations(T, row):
+    alpha, total = T.alpha[row], T.total[row] + T.counts.rows[row, TOTAL]
+    inverse = 1.0 / total
+    second = inverse / (total + 1.0)
+    return inverse, second, alpha * inverse, alpha * (alpha + 1.0) * second
 
 
-@verbs.concentration.register(DirichletPosterior)
-def _concentration(T, row):
-    return T.total[row] + T.counts.rows[row, TOTAL]
+@tally.listed_outcome.register(DirichletPosterior)
+def _listed_outcome(T, row, i):
+    return T.counts.pool[i, NEXT], T.alpha[row] + _own_count(T, i)
 
 
 @verbs.sample_row.register(DirichletPosterior)
@@ -176,29 +169,6 @@ def break_sticks(T, index, prob, at, seen_end, rest, alpha, rng):
         end += 1
     tally.draw_new_outcomes(index, at, seen_end, end, T.mark, rng)
     return end, rest
-
-
-@verbs.mean_row.register(DirichletPosterior)
-def _mean_row(T, row, index, prob, at):
-    k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
-    scale = 1.0 / verbs.concentration(T, row)
-    for i in range(k0):
-        index[at + i] = T.counts.pool[start + i, NEXT]
-        prob[at + i] = scale * _own_count(T, start + i)
-    return at + k0, T.n_states * T.alpha[row] * scale
-
-
-@verbs.moments_row.register(DirichletPosterior)
-def _moments_row(T, row, index, mean, variance, at):
-    k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
-    total = verbs.concentration(T, row)
-    for i in range(k0):
-        p = (T.alpha[row] + _own_count(T, start + i)) / total
-        index[at + i] = T.counts.pool[start + i, NEXT]
-        mean[at + i] = p
-        variance[at + i] = max(0.0, p * (1.0 - p)) / (total + 1.0)
-    p = T.alpha[row] / total
-    return at + k0, p, p * (1.0 - p) / (total + 1.0)
 
 
 # --- the prior ------------------------------------------------------------------------------------------------

@@ -39,9 +39,7 @@ import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import beta, next_word, open_stream, uniform
-from bamdp.beliefs.arrays import longer, reserve, transition_posterior
-from bamdp.beliefs.base import Prior
-from bamdp.beliefs.statistics import is_valid
+from bamdp.beliefs.base import Prior, longer, reserve, transition_posterior
 
 HIT, PASS, CHANCE = 0, 1, 2  # a and b (the rows of ``law``) and, in the log, the predictive p
 DEPTH_BITS, STREAM_BITS = 23, 40  # sizes of the parts of a choice
@@ -51,7 +49,7 @@ ROUNDING = 1e-6
 MOST_PASSES, SETTLED = 100, 1e-10  # limit on iterations of the shares, and the change at which they stop
 
 
-@transition_posterior(counts_transitions=True, learned=("law", "seen"))
+@transition_posterior(counts_transitions=True, learned=("law", "chance", "seen"))
 class DisturbancePosterior(NamedTuple):
     """Arrays of the posterior; ``law``, ``chance``, ``seen``, the log and the scratch fields are updated in place.
 
@@ -292,12 +290,6 @@ def _moments_row(T, row, index, mean, variance, at):
             first = inside * h + (1.0 - h) * first
         variance[at + i] = max(0.0, second - first * first)
     return end, rest, 0.0
-
-
-@is_valid.register
-def _is_valid(T: DisturbancePosterior) -> Any:
-    update_chances(T.law, T.chance)
-    return (T.seen >= 0.0).all() and (T.law >= T.prior * (1.0 - ROUNDING)).all()
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,9 +40,7 @@ import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
-from bamdp.beliefs.arrays import transition_posterior
-from bamdp.beliefs.base import Prior
-from bamdp.beliefs.statistics import is_valid
+from bamdp.beliefs.base import Prior, transition_posterior
 from bamdp.beliefs.transitions.counts import COUNT, LOG_END, NEXT, NOT_SEEN, SIZE, START, TOTAL, Counts
 from bamdp.beliefs.transitions.dirichlet import STICKS_PAY, break_sticks
 
@@ -59,7 +57,7 @@ MOST_LISTED = 48  # displacements, and targets, stored for each action
     independent_rows=True,
     pools=True,
     counts_transitions=True,
-    learned=("counts", "weight", "log_c", "place", "mass"),
+    learned=("counts", "weight", "log_c", "place", "mass", "listed", "total", "share"),
 )
 class HierarchicalPosterior(NamedTuple):
     """Posterior of rows with a common base measure; all arrays are updated in place."""
@@ -308,17 +306,6 @@ def update(T, a):
             mass += T.mass[a, k, listed]
             listed += 1
         T.listed[a, k], T.total[a, k] = listed, mass
-
-
-@is_valid.register
-def _is_valid(T: HierarchicalPosterior) -> Any:
-    falls = (T.mass >= 0.0).all() and (np.diff(T.mass) <= 0.0).all()
-    inside = (T.place < [[2 * T.n_states - 1], [T.n_states]]).all()
-    if falls and inside and (T.weight >= 1.0).all():
-        for a in range(T.n_actions):
-            update(T, a)
-        return True
-    return False
 
 
 @dataclass(frozen=True, kw_only=True)

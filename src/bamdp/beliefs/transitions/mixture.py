@@ -1,11 +1,15 @@
-"""A mixture of priors: each component explains all the data, and the weights follow the evidence.
+"""Mixtures: of priors, and of known models. The weights of the alternatives follow the evidence.
 
-ν(s'|s,a) = Σ_c w_c ν_c(s'|s,a) with w_c ∝ prior weight × evidence of component c so far. The choice of prior matters
-greatly in Bayes-adaptive planning, and a mixture lets the data choose among several priors. To sample a model, draw a
-component first and then all rows from it. Every component keeps its own statistics.
+ν(s'|s,a) = Σ_c w_c ν_c(s'|s,a) with w_c ∝ prior weight × evidence of alternative c so far. To sample a model, draw an
+alternative first and then all rows from it. Weights are stored as logarithms, so that none is lost to underflow, and
+old weights are logged so that updates can be undone.
 
-Weights are stored as logarithms, so that none is lost to underflow. :mod:`bamdp.beliefs.transitions.finite` also uses
-them, for mixtures whose components are single models.
+**Mixtures of priors** (:class:`Mixture`): each component explains all the data and keeps its own statistics. The choice
+of prior matters greatly in Bayes-adaptive planning, and a mixture lets the data choose among several priors.
+
+**Finite sets of models** (:class:`FiniteModels`): the alternatives are known models, stored one after another. Rows are
+not independent: one transition is informative about the whole model. Rewards may be evidence, too, see
+:mod:`bamdp.beliefs.rewards.known`.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import literal_unroll
@@ -22,109 +26,20 @@ from numpy.typing import ArrayLike
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
-from bamdp._kernels.random import uniform
+from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Space
-from bamdp.beliefs.arrays import longer, reserve, shared_weights, transition_posterior
-from bamdp.beliefs.base import Prior
-from bamdp.beliefs.statistics import ROUNDING, Arrays, Saved, restored, statistics
-from bamdp.mdp.build import read_space
-
-# --- weights of alternatives ----------------------------------------------------------------------------------
-
-
-class Weights(NamedTuple):
-    """Normalised weights with an undo log; all arrays are updated in place."""
-
-    log: np.ndarray  # float64 [L]: logarithms
-    now: np.ndarray  # float64 [L]: the weights themselves
-    past: np.ndarray  # float64 [depth, 2, L]: logarithms and weights before each push
-    top: np.ndarray  # int64 [1]
-
-
-def new_weights(weights: np.ndarray) -> Weights:
-    """Return normalised weights from non-negative numbers, at least one of them positive."""
-    share = weights / weights.sum()
-    with np.errstate(divide="ignore"):
-        return Weights(np.log(share), share, np.zeros((16, 2, len(share))), np.zeros(1, np.int64))
-
-
-@reserve.register(Weights)
-def _reserve(weights: Weights, depth: int) -> Weights:
-    return weights._replace(past=longer(weights.past, depth + int(weights.top[0])))
-
-
-@statistics.register
-def _weight_statistics(weights: Weights, name: str) -> Arrays:
-    """Return the logarithms of the weights and the weights themselves, float64 [2, L]."""
-    return {name: np.array([weights.log, weights.now])}
-
-
-@restored.register
-def _restored_weights(fresh: Weights, saved: Saved) -> Weights:
-    log, now = saved.array(np.zeros((2, len(fresh.now))), infinite=True)
-    saved.require((log < ROUNDING) & (now >= 0.0) & (np.abs(np.exp(log) - now) < ROUNDING))
-    saved.require(abs(now.sum() - 1.0) < ROUNDING * len(now))
-    fresh.log[...], fresh.now[...] = log, now
-    return fresh
-
-
-@primitive
-def draw_weighted(weights, rng):
-    """Draw an index with probability equal to its weight."""
-    x = uniform(rng)
-    last = weights.now.shape[0] - 1
-    for m in range(last):
-        x -= weights.now[m]
-        if x < 0.0:
-            return m
-    while last > 0 and weights.now[last] == 0.0:  # rounding must not select weight 0
-        last -= 1
-    return last
-
-
-@primitive
-def log_sum(total, x):
-    """Return log(e^total + e^x), exact for -inf."""
-    if x > total:
-        total, x = x, total
-    if x == -np.inf:
-        return total
-    return total + math.log1p(math.exp(x - total))
-
-
-@primitive
-def save_weights(weights):
-    """Log the weights before they are changed."""
-    at = weights.top[0]
-    for m in range(weights.log.shape[0]):
-        weights.past[at, 0, m] = weights.log[m]
-        weights.past[at, 1, m] = weights.now[m]
-    weights.top[0] = at + 1
-
-
-@primitive
-def normalise_weights(weights):
-    """Shift the logarithms so that the weights sum to one, and recompute the weights."""
-    highest = -np.inf
-    for m in range(weights.log.shape[0]):
-        highest = max(highest, weights.log[m])
-    total = 0.0
-    for m in range(weights.log.shape[0]):
-        total += math.exp(weights.log[m] - highest)
-    shift = highest + math.log(total)
-    for m in range(weights.log.shape[0]):
-        weights.log[m] -= shift
-        weights.now[m] = math.exp(weights.log[m])
-
-
-@primitive
-def restore_weights(weights):
-    """Undo the last change."""
-    at = weights.top[0] - 1
-    weights.top[0] = at
-    for m in range(weights.log.shape[0]):
-        weights.log[m] = weights.past[at, 0, m]
-        weights.now[m] = weights.past[at, 1, m]
+from bamdp.beliefs.base import Prior, RewardModel, Weights, transition_posterior
+from bamdp.beliefs.kernels import (
+    draw_weighted,
+    log_sum,
+    new_weights,
+    normalise_weights,
+    restore_weights,
+    save_weights,
+)
+from bamdp.beliefs.rewards.known import KnownRewards, ModelRewards, ModelRewardsPosterior
+from bamdp.mdp.build import read_space, used_rows
+from bamdp.mdp.model import FiniteMDP
 
 
 @primitive
@@ -171,7 +86,7 @@ def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
     return kept, rest, max(0.0, rest_square - rest * rest)
 
 
-# --- mixtures -------------------------------------------------------------------------------------------------
+# --- mixtures of priors --------------------------------------------------------------------------------------------
 
 
 @transition_posterior(learned=("weights", "parts"))
@@ -191,6 +106,11 @@ class MixturePosterior(NamedTuple):
     def counts_transitions(self) -> bool:
         """True if all components count transitions."""
         return all(part.counts_transitions for part in self.parts)
+
+    @property
+    def movement(self) -> MixturePosterior:
+        """The mixture of the components' own movement posteriors."""
+        return self._replace(parts=tuple(part.movement for part in self.parts))
 
 
 # The components differ in type, so the compiler unrolls each loop (`literal_unroll`), one copy per component.
@@ -213,9 +133,9 @@ def _push(T, row, s2):
     save_weights(T.weights)
     c = 0
     for part in literal_unroll(T.parts):
-        if T.weights.log[c] > -np.inf:
-            T.weights.log[c] += verbs.log_probability(part, row, s2)
-        if T.weights.log[c] > -np.inf:  # a component that is ruled out learns nothing more (until the pop)
+        if T.weights.log_p[c] > -np.inf:
+            T.weights.log_p[c] += verbs.log_probability(part, row, s2)
+        if T.weights.log_p[c] > -np.inf:  # a component that is ruled out learns nothing more (until the pop)
             verbs.push(part, row, s2)
         c += 1
     normalise_weights(T.weights)
@@ -225,21 +145,10 @@ def _push(T, row, s2):
 def _pop(T):
     c = 0
     for part in literal_unroll(T.parts):
-        if T.weights.log[c] > -np.inf:
+        if T.weights.log_p[c] > -np.inf:
             verbs.pop(part)
         c += 1
     restore_weights(T.weights)
-
-
-@verbs.probability.register(MixturePosterior)
-def _probability(T, row, s2):
-    total = 0.0
-    c = 0
-    for part in literal_unroll(T.parts):
-        if T.weights.now[c] > 0.0:
-            total += T.weights.now[c] * verbs.probability(part, row, s2)
-        c += 1
-    return total
 
 
 @verbs.log_probability.register(MixturePosterior)
@@ -247,8 +156,8 @@ def _log_probability(T, row, s2):
     total = -np.inf
     c = 0
     for part in literal_unroll(T.parts):
-        if T.weights.log[c] > -np.inf:
-            total = log_sum(total, T.weights.log[c] + verbs.log_probability(part, row, s2))
+        if T.weights.log_p[c] > -np.inf:
+            total = log_sum(total, T.weights.log_p[c] + verbs.log_probability(part, row, s2))
         c += 1
     return total
 
@@ -263,12 +172,12 @@ def _choose(T, rng):
         if c == chosen:
             inner = np.int64(verbs.choose(part, rng))
         c += 1
-    return inner * T.weights.log.shape[0] + chosen
+    return inner * T.weights.log_p.shape[0] + chosen
 
 
 @verbs.sample_row.register(MixturePosterior)
 def _sample_row(T, choice, row, index, prob, at, rng):
-    n_parts = T.weights.log.shape[0]
+    n_parts = T.weights.log_p.shape[0]
     chosen, inner = choice % n_parts, choice // n_parts
     end, background = np.int64(at), 0.0
     c = 0
@@ -293,7 +202,7 @@ def _mean_row(T, row, index, prob, at):
     background = 0.0
     c = 0
     for part in literal_unroll(T.parts):
-        weight = T.weights.now[c]
+        weight = T.weights.p[c]
         if weight > 0.0:
             begin = end
             end, mass = verbs.mean_row(part, row, index, prob, begin)
@@ -310,7 +219,7 @@ def _moments_row(T, row, index, mean, variance, at):
     rest, rest_square = 0.0, 0.0
     c = 0
     for part in literal_unroll(T.parts):
-        weight = T.weights.now[c]
+        weight = T.weights.p[c]
         if weight > 0.0:
             begin = end
             end, p, v = verbs.moments_row(part, row, index, mean, variance, begin)
@@ -328,8 +237,8 @@ def _concentration(T, row):
     inverse = 0.0
     c = 0
     for part in literal_unroll(T.parts):
-        if T.weights.now[c] > 0.0:
-            inverse += T.weights.now[c] / verbs.concentration(part, row)
+        if T.weights.p[c] > 0.0:
+            inverse += T.weights.p[c] / verbs.concentration(part, row)
         c += 1
     return 1.0 / inverse
 
@@ -339,11 +248,6 @@ def _commit(T, row):
     T.weights.top[0] = 0
     for part in literal_unroll(T.parts):
         verbs.commit(part, row)
-
-
-@shared_weights.register(MixturePosterior)
-def _shared_weights(T: MixturePosterior) -> list[Weights]:
-    return [T.weights, *(weights for part in T.parts for weights in shared_weights(part))]
 
 
 @dataclass(frozen=True)
@@ -392,14 +296,241 @@ class Mixture(Prior):
         ends = np.any([space.terminal for space in spaces], axis=0)
         return read_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
 
-    def movement_posterior(self, transitions: Any) -> MixturePosterior:
-        """Return the mixture of the components' own movement posteriors."""
-        parts = zip(self.priors, transitions.parts)
-        return transitions._replace(parts=tuple(prior.movement_posterior(part) for prior, part in parts))
-
     def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> None:
         """Return None; raise if a component brings rewards of its models, which do not apply to the others."""
         parts = zip(self.priors, transitions.parts)
         if any(prior.rewards_of_models(n_states, n_actions, part) is not None for prior, part in parts):
             raise ValueError("a mixture with FiniteModels does not use their rewards; say rewards=...")
         return
+
+
+# --- finite sets of models ------------------------------------------------------------------------------------
+
+
+@transition_posterior(learned=("weights",))
+class FinitePosterior(NamedTuple):
+    """The concatenated rows of all models, and the weights of the models."""
+
+    weights: Weights
+    span: np.ndarray  # int64 [L, S*A, 2]
+    index: np.ndarray  # type: ignore[assignment]  # int32 [entries]
+    prob: np.ndarray  # float64 [entries]
+    background: np.ndarray  # float64 [L, S*A]
+    sums: np.ndarray  # float64 [S] scratch of mean_row
+    n_states: int
+
+
+@primitive
+def model_probability(T, m, row, s2):
+    """Return P_m(s2 | row)."""
+    p = T.background[m, row] / T.n_states
+    for i in range(T.span[m, row, 0], T.span[m, row, 1]):
+        if T.index[i] == s2:
+            p += T.prob[i]
+    return p
+
+
+@verbs.draw.register(FinitePosterior)
+def _draw_model(T, row, rng):
+    m = draw_weighted(T.weights, rng)
+    x = uniform(rng)
+    begin, end = T.span[m, row, 0], T.span[m, row, 1]
+    for i in range(begin, end):
+        x -= T.prob[i]
+        if x < 0.0:
+            return np.int64(T.index[i])
+    if T.background[m, row] > 0.0:
+        return below(rng, T.n_states)
+    return np.int64(T.index[end - 1])
+
+
+@verbs.push.register(FinitePosterior)
+def _model_push(T, row, s2):
+    save_weights(T.weights)
+    for m in range(T.weights.log_p.shape[0]):
+        p = model_probability(T, m, row, s2)
+        T.weights.log_p[m] += math.log(p) if p > 0.0 else -np.inf
+    normalise_weights(T.weights)
+
+
+@verbs.pop.register(FinitePosterior)
+def _model_pop(T):
+    restore_weights(T.weights)
+
+
+@verbs.log_probability.register(FinitePosterior)
+def _model_log_probability(T, row, s2):
+    total = -np.inf
+    for m in range(T.weights.log_p.shape[0]):
+        p = model_probability(T, m, row, s2)
+        if p > 0.0:
+            total = log_sum(total, T.weights.log_p[m] + math.log(p))
+    return total
+
+
+@verbs.choose.register(FinitePosterior)
+def _model_choose(T, rng):
+    return draw_weighted(T.weights, rng)
+
+
+@verbs.sample_row.register(FinitePosterior)
+def _model_sample_row(T, choice, row, index, prob, at, rng):
+    begin, end = T.span[choice, row, 0], T.span[choice, row, 1]
+    for i in range(begin, end):
+        index[at + i - begin] = T.index[i]
+        prob[at + i - begin] = T.prob[i]
+    return at + end - begin, T.background[choice, row]
+
+
+@verbs.most_entries.register(FinitePosterior)
+def _model_most_entries(T, n_states):
+    return T.weights.log_p.shape[0] * n_states + 1
+
+
+@verbs.mean_row.register(FinitePosterior)
+def _model_mean_row(T, row, index, prob, at):
+    end = at
+    background = 0.0
+    for m in range(T.weights.p.shape[0]):
+        weight = T.weights.p[m]
+        if weight == 0.0:
+            continue
+        begin, stop = T.span[m, row, 0], T.span[m, row, 1]
+        for i in range(begin, stop):
+            index[end] = T.index[i]
+            prob[end] = weight * T.prob[i]
+            end += 1
+        background += weight * T.background[m, row]
+    return merge_entries(index, prob, at, end, T.sums), background
+
+
+@verbs.moments_row.register(FinitePosterior)
+def _model_moments_row(T, row, index, mean, variance, at):
+    end = at
+    rest, rest_square = 0.0, 0.0
+    for m in range(T.weights.p.shape[0]):
+        weight = T.weights.p[m]
+        if weight == 0.0:
+            continue
+        begin, stop = T.span[m, row, 0], T.span[m, row, 1]
+        share = T.background[m, row] / T.n_states
+        for i in range(begin, stop):
+            index[end] = T.index[i]
+            mean[end] = weight * T.prob[i]
+            variance[end] = weight * T.prob[i] * (T.prob[i] + 2.0 * share)
+            end += 1
+        rest += weight * share
+        rest_square += weight * share * share
+    return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
+
+
+@verbs.commit.register(FinitePosterior)
+def _model_commit(T, row):
+    T.weights.top[0] = 0
+
+
+@verbs.probability.register(MixturePosterior)
+@verbs.probability.register(FinitePosterior)
+def _probability(T, row, s2):
+    return math.exp(verbs.log_probability(T, row, s2))
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteModels(Prior):
+    """A finite set of models that contains the true one.
+
+    Parameters
+    ----------
+    mdps
+        Models with the same numbers of states and actions.
+    weights
+        Their prior probabilities, up to a common factor; equal by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stay = FiniteMDP(np.eye(2)[:, None, :], np.zeros(2))
+    >>> swap = FiniteMDP(np.eye(2)[::-1, None, :].copy(), np.zeros(2))
+    >>> belief = FiniteModels([stay, swap]).belief(2, 1)
+    >>> belief.observe(0, 0, 0.0, 1)
+    >>> belief.predictive(1, 0)
+    array([1., 0.])
+    """
+
+    mdps: Sequence[FiniteMDP]
+    weights: Sequence[float] | None = None
+    result_version: ClassVar[int] = 2  # incremented if planners' results change with this prior only
+
+    def __post_init__(self) -> None:
+        mdps = tuple(self.mdps) if isinstance(self.mdps, Iterable) else ()
+        if not mdps or not all(isinstance(mdp, FiniteMDP) for mdp in mdps):
+            raise TypeError("mdps must be a list of one or more FiniteMDP models")
+        shapes = {(mdp.n_states, mdp.n_actions) for mdp in mdps}
+        if len(shapes) > 1:
+            raise ValueError(f"the models differ in their numbers of states and actions: {sorted(shapes)}")
+        object.__setattr__(self, "mdps", mdps)
+        object.__setattr__(self, "weights", _checks.weights(self.weights, len(mdps)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FiniteModels) and (self.mdps, self.weights) == (other.mdps, other.weights)
+
+    def __hash__(self) -> int:
+        return hash((len(self.mdps), self.weights))
+
+    def __repr__(self) -> str:
+        return f"FiniteModels({len(self.mdps)} models, weights={self.weights})"
+
+    def posterior(self, n_states: int, n_actions: int) -> FinitePosterior:
+        first = self.mdps[0]
+        if (first.n_states, first.n_actions) != (n_states, n_actions):
+            raise ValueError(
+                f"the models have {first.n_states} states and {first.n_actions} actions, the world has "
+                f"{n_states} and {n_actions}"
+            )
+        sizes = [0, *np.cumsum([len(mdp.rows.index) for mdp in self.mdps])]
+        return FinitePosterior(
+            weights=new_weights(np.array(self.weights)),
+            span=np.array([mdp.rows.span + size for mdp, size in zip(self.mdps, sizes)], np.int64),
+            index=np.concatenate([mdp.rows.index for mdp in self.mdps]),
+            prob=np.concatenate([mdp.rows.prob for mdp in self.mdps]),
+            background=np.array([mdp.rows.background for mdp in self.mdps]),
+            sums=np.zeros(n_states),
+            n_states=n_states,
+        )
+
+    def space(
+        self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
+    ) -> Space:
+        """Return the space of the models, which must agree; arguments may add terminal states and remove actions."""
+        mine = self.mdps[0].space
+        if any(not np.array_equal(x, y) for mdp in self.mdps for x, y in zip(mdp.space, mine)):
+            raise ValueError("the models must agree on terminal states and on the actions that exist")
+        terminal = mine.terminal if terminal is None else terminal
+        action_mask = mine.allowed if action_mask is None else action_mask
+        space = read_space(n_states, n_actions, terminal, action_mask)
+        lost = np.argwhere(used_rows(space) & ~used_rows(mine))
+        if len(lost):
+            s, a = divmod(int(lost[0, 0]), n_actions)
+            raise ValueError(
+                f"the models say nothing about state {s}, action {a}; mark the state terminal or the action "
+                "missing, as they do"
+            )
+        return space
+
+    def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> tuple[RewardModel, Any]:
+        """Return the rewards of the models: known rewards if all agree, otherwise rewards that serve as evidence."""
+        rewards = [mdp.rewards for mdp in self.mdps]
+        if any(r.ndim == 3 for r in rewards):
+            full = (n_states, n_actions, n_states)
+            rewards = [np.broadcast_to(r.reshape(*r.shape, *(1,) * (3 - r.ndim)), full) for r in rewards]
+        known = [KnownRewards(r).posterior(n_states, n_actions) for r in rewards]
+        if all(np.array_equal(k.values, known[0].values) for k in known):
+            return KnownRewards(rewards[0]), known[0]
+        weights = transitions.weights
+        return ModelRewards(), ModelRewardsPosterior(
+            weights=weights._replace(log=np.zeros_like(weights.log), top=np.zeros(1, np.int64)),
+            values=np.array([k.values for k in known]),
+            expected=np.array([mdp.rows.reward for mdp in self.mdps]),
+            next_step=known[0].next_step,
+            row_step=known[0].row_step,
+        )
