@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.rows import Space
 from bamdp._parameters import Declared, choice, parameter
@@ -117,9 +118,17 @@ def _declare(declared: dict[str, Any]) -> Callable[[C], C]:
         for name, value in declared.items():
             if name not in vars(cls):
                 setattr(cls, name, value)
+        register_methods(cls, vars(verbs))
         return cls
 
     return declare
+
+
+def register_methods(cls: type, generics: Mapping[str, Any]) -> None:
+    """Register the methods of a posterior as implementations of the generic functions of the same names."""
+    for name, method in vars(cls).items():
+        if callable(method) and hasattr(generics.get(name), "register"):
+            generics[name].register(cls)(method)
 
 
 # --- operations on arrays outside kernels ---------------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
-from bamdp.beliefs.base import fix_zero_reward, longer, reserve
+from bamdp.beliefs.base import fix_zero_reward, longer, register_methods, reserve
 
 State = TypeVar("State", bound=type)
 NO_CELL = -1  # no cell: no reward observed
@@ -152,7 +152,7 @@ def undo_cell(cells):
 # --- a row --------------------------------------------------------------------------------------------------
 
 
-def row_mean(R, row, index, prob, begin, end, background):
+def expected_reward(R, row, index, prob, begin, end, background):
     """Return E[r | row] for the distribution at ``begin:end`` plus background.
 
     The sum starts from the mean of a cell without data and adds a correction for each cell.
@@ -177,7 +177,7 @@ def row_mean(R, row, index, prob, begin, end, background):
     return total
 
 
-def row_variance(R, row, index, prob, begin, end, background):
+def reward_variance(R, row, index, prob, begin, end, background):
     """Return the variance of E[r | row] for the distribution at ``begin:end`` plus background."""
     head = R.cells.head[row]
     if head == FREE:
@@ -198,7 +198,7 @@ def row_variance(R, row, index, prob, begin, end, background):
     return total
 
 
-def row_sample(R, choice, row, index, prob, begin, end, background, rng):
+def sample_reward(R, choice, row, index, prob, begin, end, background, rng):
     """Return E[r | row] in a sampled model with the distribution at ``begin:end`` plus background."""
     head = R.cells.head[row]
     if head == FREE:
@@ -218,11 +218,11 @@ def row_sample(R, choice, row, index, prob, begin, end, background, rng):
     return total
 
 
-def _pop(R):
+def pop_reward(R):
     undo_cell(R.cells)
 
 
-def _commit(R, row):
+def commit_reward(R, row):
     R.cells.top[LOGGED] = 0
 
 
@@ -235,10 +235,9 @@ def stored_in_cells(cls: State) -> State:
     if "low" in cls._fields:  # type: ignore[attr-defined]
         cls.reward_range = property(lambda R: (R.low, R.high))  # type: ignore[attr-defined]
     cls.by_next_state = property(lambda R: R.cells.next_step == 1)  # type: ignore[attr-defined]
-    verbs.expected_reward.register(cls)(row_mean)
-    verbs.reward_variance.register(cls)(row_variance)
-    verbs.sample_reward.register(cls)(row_sample)
-    verbs.pop_reward.register(cls)(_pop)
-    verbs.commit_reward.register(cls)(_commit)
+    for verb in (expected_reward, reward_variance, sample_reward, pop_reward, commit_reward):
+        if verb.__name__ not in vars(cls):
+            getattr(verbs, verb.__name__).register(cls)(verb)
+    register_methods(cls, globals())
     fix_zero_reward.register(cls)(_fix_zero_reward)
     return cls

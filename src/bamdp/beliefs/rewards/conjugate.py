@@ -51,7 +51,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import primitive
@@ -93,6 +92,87 @@ class ValuesPosterior(NamedTuple):
     def independent_rows(self) -> bool:
         """True if the values are given; otherwise a new value changes the expectations of every row."""
         return self.values_given
+
+    def cell_mean(R, row, cell):
+        size = R.alpha.shape[0]
+        total = _weight(R, cell, size) * R.values[size]
+        for i in range(R.known[0]):
+            total += _weight(R, cell, i) * R.values[i]
+        return total / _total(R, cell)
+
+    def cell_variance(R, row, cell):
+        size = R.alpha.shape[0]
+        mean = cells.cell_mean(R, row, cell)
+        total = _weight(R, cell, size) * (R.values[size] - mean) ** 2
+        for i in range(R.known[0]):
+            total += _weight(R, cell, i) * (R.values[i] - mean) ** 2
+        count = _total(R, cell)
+        return total / (count * (count + 1.0))
+
+    def cell_sample(R, row, cell, rng):
+        size, end, smallest = R.alpha.shape[0], R.known[0], np.inf
+        for i in range(end):
+            R.share[i] = _weight(R, cell, i)
+            smallest = min(smallest, R.share[i])
+        new = _weight(R, cell, size)
+        R.share[end] = new
+        if new > 0.0:
+            dirichlet(R.share, 0, end + 1, min(smallest, new), rng)
+            new = R.share[end]
+        else:
+            dirichlet(R.share, 0, end, smallest, rng)
+        total = new * R.values[size]
+        for i in range(end):
+            total += R.share[i] * R.values[i]
+        return total
+
+    def draw_reward(R, row, s2, rng):
+        cell = cells.find_cell(R.cells, row, s2)
+        if cell == FREE:
+            return 0.0
+        size = R.alpha.shape[0]
+        x = uniform(rng) * _total(R, cell)
+        for i in range(R.known[0]):
+            x -= _weight(R, cell, i)
+            if x < 0.0:
+                return R.values[i]
+        return R.values[size] if _weight(R, cell, size) > 0.0 else R.values[R.known[0] - 1]
+
+    def push_reward(R, row, s2, r):
+        R.last[0] = r
+        cell = cells.open_cell(R.cells, row, s2)
+        if cell != FREE:
+            R.cells.stats[cell, _place(R, r)] += 1.0
+            R.cells.stats[cell, R.values.shape[0]] += 1.0
+
+    def commit_reward(R, row):
+        """Give a slot of its own to a value that was new when it was pushed."""
+        size = R.alpha.shape[0]
+        cell = R.cells.log[R.cells.top[cells.LOGGED] - 1, cells.LOGGED_CELL]
+        R.cells.top[cells.LOGGED] = 0
+        if cell == FREE or R.cells.stats[cell, size] == 0.0:
+            return
+        place = R.known[0]
+        R.known[0] = place + 1
+        R.values[place] = R.last[0]
+        R.cells.stats[cell, place] = 1.0
+        R.cells.stats[cell, size] = 0.0
+        while _place(R, R.values[size]) != size:
+            R.values[size] = np.nextafter(R.values[size], np.inf)
+
+    def log_reward_probability(R, row, s2, r):
+        cell = cells.find_cell(R.cells, row, s2)
+        if cell == FREE:
+            return 0.0 if r == 0.0 else -np.inf
+        weight = _weight(R, cell, _place(R, r))
+        return math.log(weight / _total(R, cell)) if weight > 0.0 else -np.inf
+
+    def outcome(R, row, s2, i):
+        """Return the i-th value and its probability; the last one is a new value."""
+        cell = cells.find_cell(R.cells, row, s2)
+        if cell == FREE:
+            return 0.0, 1.0 if i == 0 else 0.0
+        return R.values[i], _weight(R, cell, i) / _total(R, cell)
 
 
 def _values_posterior(
@@ -144,103 +224,6 @@ def _place(R, r):
         if R.values[i] == r:
             return i
     return R.alpha.shape[0]
-
-
-@cells.cell_mean.register(ValuesPosterior)
-def _mean(R, row, cell):
-    size = R.alpha.shape[0]
-    total = _weight(R, cell, size) * R.values[size]
-    for i in range(R.known[0]):
-        total += _weight(R, cell, i) * R.values[i]
-    return total / _total(R, cell)
-
-
-@cells.cell_variance.register(ValuesPosterior)
-def _variance(R, row, cell):
-    size = R.alpha.shape[0]
-    mean = cells.cell_mean(R, row, cell)
-    total = _weight(R, cell, size) * (R.values[size] - mean) ** 2
-    for i in range(R.known[0]):
-        total += _weight(R, cell, i) * (R.values[i] - mean) ** 2
-    count = _total(R, cell)
-    return total / (count * (count + 1.0))
-
-
-@cells.cell_sample.register(ValuesPosterior)
-def _sample(R, row, cell, rng):
-    size, end, smallest = R.alpha.shape[0], R.known[0], np.inf
-    for i in range(end):
-        R.share[i] = _weight(R, cell, i)
-        smallest = min(smallest, R.share[i])
-    new = _weight(R, cell, size)
-    R.share[end] = new
-    if new > 0.0:
-        dirichlet(R.share, 0, end + 1, min(smallest, new), rng)
-        new = R.share[end]
-    else:
-        dirichlet(R.share, 0, end, smallest, rng)
-    total = new * R.values[size]
-    for i in range(end):
-        total += R.share[i] * R.values[i]
-    return total
-
-
-@verbs.draw_reward.register(ValuesPosterior)
-def _draw(R, row, s2, rng):
-    cell = cells.find_cell(R.cells, row, s2)
-    if cell == FREE:
-        return 0.0
-    size = R.alpha.shape[0]
-    x = uniform(rng) * _total(R, cell)
-    for i in range(R.known[0]):
-        x -= _weight(R, cell, i)
-        if x < 0.0:
-            return R.values[i]
-    return R.values[size] if _weight(R, cell, size) > 0.0 else R.values[R.known[0] - 1]
-
-
-@verbs.push_reward.register(ValuesPosterior)
-def _push(R, row, s2, r):
-    R.last[0] = r
-    cell = cells.open_cell(R.cells, row, s2)
-    if cell != FREE:
-        R.cells.stats[cell, _place(R, r)] += 1.0
-        R.cells.stats[cell, R.values.shape[0]] += 1.0
-
-
-@verbs.commit_reward.register(ValuesPosterior)
-def _commit(R, row):
-    """Give a slot of its own to a value that was new when it was pushed."""
-    size = R.alpha.shape[0]
-    cell = R.cells.log[R.cells.top[cells.LOGGED] - 1, cells.LOGGED_CELL]
-    R.cells.top[cells.LOGGED] = 0
-    if cell == FREE or R.cells.stats[cell, size] == 0.0:
-        return
-    place = R.known[0]
-    R.known[0] = place + 1
-    R.values[place] = R.last[0]
-    R.cells.stats[cell, place] = 1.0
-    R.cells.stats[cell, size] = 0.0
-    while _place(R, R.values[size]) != size:
-        R.values[size] = np.nextafter(R.values[size], np.inf)
-
-
-@verbs.log_reward_probability.register(ValuesPosterior)
-def _log_probability(R, row, s2, r):
-    cell = cells.find_cell(R.cells, row, s2)
-    if cell == FREE:
-        return 0.0 if r == 0.0 else -np.inf
-    weight = _weight(R, cell, _place(R, r))
-    return math.log(weight / _total(R, cell)) if weight > 0.0 else -np.inf
-
-
-@verbs.outcome.register(ValuesPosterior)
-def _outcome(R, row, s2, i):
-    """Return the i-th value and its probability; the last one is a new value."""
-    cell = cells.find_cell(R.cells, row, s2)
-    if cell == FREE:
-        return 0.0, 1.0 if i == 0 else 0.0
-    return R.values[i], _weight(R, cell, i) / _total(R, cell)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,6 +341,44 @@ class NormalPosterior(NamedTuple):
     low: float  # bounds on rewards, infinite if unknown
     high: float
 
+    def cell_mean(R, row, cell):
+        return cells.statistic(R.cells, cell, CELL_MEAN)
+
+    def cell_variance(R, row, cell):
+        _, lam, alpha, beta = _parameters(R, cell)
+        return beta / (lam * (alpha - 1.0))
+
+    def cell_sample(R, row, cell, rng):
+        m, lam, alpha, beta = _parameters(R, cell)
+        precision = gamma(rng, alpha) / beta
+        return m + normal(rng) / math.sqrt(lam * precision)
+
+    def draw_reward(R, row, s2, rng):
+        cell = cells.find_cell(R.cells, row, s2)
+        if cell == FREE:
+            return 0.0
+        m, lam, alpha, beta = _parameters(R, cell)
+        precision = gamma(rng, alpha) / beta
+        return m + normal(rng) * math.sqrt((1.0 + 1.0 / lam) / precision)
+
+    def push_reward(R, row, s2, r):
+        cell = cells.open_cell(R.cells, row, s2)
+        if cell != FREE:
+            m, lam, _, _ = _parameters(R, cell)
+            R.cells.stats[cell, N_SEEN] += 1.0
+            R.cells.stats[cell, CELL_MEAN] = m + (r - m) / (lam + 1.0)
+            R.cells.stats[cell, RATE] += 0.5 * lam / (lam + 1.0) * (r - m) * (r - m)
+
+    def log_reward_probability(R, row, s2, r):
+        """Return the logarithm of the Student t density with 2α degrees of freedom."""
+        cell = cells.find_cell(R.cells, row, s2)
+        if cell == FREE:
+            return 0.0 if r == 0.0 else -math.inf
+        m, lam, alpha, beta = _parameters(R, cell)
+        spread = 2.0 * beta * (lam + 1.0) / lam  # ν times the squared scale
+        constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * math.log(math.pi * spread)
+        return constant - (alpha + 0.5) * math.log1p((r - m) * (r - m) / spread)
+
 
 @primitive
 def _parameters(R, cell):
@@ -365,56 +386,6 @@ def _parameters(R, cell):
     n = cells.statistic(R.cells, cell, N_SEEN)
     m, beta = cells.statistic(R.cells, cell, CELL_MEAN), cells.statistic(R.cells, cell, RATE)
     return m, R.lam + n, R.alpha + 0.5 * n, beta
-
-
-@cells.cell_mean.register(NormalPosterior)
-def _normal_mean(R, row, cell):
-    return cells.statistic(R.cells, cell, CELL_MEAN)
-
-
-@cells.cell_variance.register(NormalPosterior)
-def _normal_variance(R, row, cell):
-    _, lam, alpha, beta = _parameters(R, cell)
-    return beta / (lam * (alpha - 1.0))
-
-
-@cells.cell_sample.register(NormalPosterior)
-def _normal_sample(R, row, cell, rng):
-    m, lam, alpha, beta = _parameters(R, cell)
-    precision = gamma(rng, alpha) / beta
-    return m + normal(rng) / math.sqrt(lam * precision)
-
-
-@verbs.draw_reward.register(NormalPosterior)
-def _normal_draw(R, row, s2, rng):
-    cell = cells.find_cell(R.cells, row, s2)
-    if cell == FREE:
-        return 0.0
-    m, lam, alpha, beta = _parameters(R, cell)
-    precision = gamma(rng, alpha) / beta
-    return m + normal(rng) * math.sqrt((1.0 + 1.0 / lam) / precision)
-
-
-@verbs.push_reward.register(NormalPosterior)
-def _normal_push(R, row, s2, r):
-    cell = cells.open_cell(R.cells, row, s2)
-    if cell != FREE:
-        m, lam, _, _ = _parameters(R, cell)
-        R.cells.stats[cell, N_SEEN] += 1.0
-        R.cells.stats[cell, CELL_MEAN] = m + (r - m) / (lam + 1.0)
-        R.cells.stats[cell, RATE] += 0.5 * lam / (lam + 1.0) * (r - m) * (r - m)
-
-
-@verbs.log_reward_probability.register(NormalPosterior)
-def _normal_log_probability(R, row, s2, r):
-    """Return the logarithm of the Student t density with 2α degrees of freedom."""
-    cell = cells.find_cell(R.cells, row, s2)
-    if cell == FREE:
-        return 0.0 if r == 0.0 else -math.inf
-    m, lam, alpha, beta = _parameters(R, cell)
-    spread = 2.0 * beta * (lam + 1.0) / lam  # ν times the squared scale
-    constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * math.log(math.pi * spread)
-    return constant - (alpha + 0.5) * math.log1p((r - m) * (r - m) / spread)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,55 +41,37 @@ class KnownPosterior(NamedTuple):
         """The lowest and highest reward."""
         return float(self.values.min()), float(self.values.max())
 
+    def draw_reward(R, row, s2, rng):
+        return R.values[row * R.row_step + s2 * R.next_step]
 
-@verbs.draw_reward.register(KnownPosterior)
-def _known_draw(R, row, s2, rng):
-    return R.values[row * R.row_step + s2 * R.next_step]
+    def push_reward(R, row, s2, r):
+        pass
 
+    def pop_reward(R):
+        pass
 
-@verbs.push_reward.register(KnownPosterior)
-def _known_push(R, row, s2, r):
-    pass
+    def expected_reward(R, row, index, prob, begin, end, background):
+        if R.next_step == 0:
+            return R.values[row]
+        total = background * R.row_mean[row]
+        for i in range(begin, end):
+            total += prob[i] * R.values[row * R.row_step + index[i]]
+        return total
 
+    def sample_reward(R, choice, row, index, prob, begin, end, background, rng):
+        return verbs.expected_reward(R, row, index, prob, begin, end, background)
 
-@verbs.pop_reward.register(KnownPosterior)
-def _known_pop(R):
-    pass
+    def reward_variance(R, row, index, prob, begin, end, background):
+        return 0.0
 
+    def log_reward_probability(R, row, s2, r):
+        return 0.0
 
-@verbs.expected_reward.register(KnownPosterior)
-def _known_expected(R, row, index, prob, begin, end, background):
-    if R.next_step == 0:
-        return R.values[row]
-    total = background * R.row_mean[row]
-    for i in range(begin, end):
-        total += prob[i] * R.values[row * R.row_step + index[i]]
-    return total
+    def commit_reward(R, row):
+        pass
 
-
-@verbs.sample_reward.register(KnownPosterior)
-def _known_sample(R, choice, row, index, prob, begin, end, background, rng):
-    return verbs.expected_reward(R, row, index, prob, begin, end, background)
-
-
-@verbs.reward_variance.register(KnownPosterior)
-def _known_variance(R, row, index, prob, begin, end, background):
-    return 0.0
-
-
-@verbs.log_reward_probability.register(KnownPosterior)
-def _known_log_probability(R, row, s2, r):
-    return 0.0
-
-
-@verbs.commit_reward.register(KnownPosterior)
-def _known_commit(R, row):
-    pass
-
-
-@verbs.outcome.register(KnownPosterior)
-def _known_outcome(R, row, s2, i):
-    return R.values[row * R.row_step + s2 * R.next_step], 1.0
+    def outcome(R, row, s2, i):
+        return R.values[row * R.row_step + s2 * R.next_step], 1.0
 
 
 @fix_zero_reward.register(KnownPosterior)
@@ -183,6 +165,56 @@ class ModelRewardsPosterior(NamedTuple):
         """The lowest and highest reward of any model."""
         return float(self.values.min()), float(self.values.max())
 
+    def draw_reward(R, row, s2, rng):
+        return _pays(R, draw_weighted(R.weights, rng), row, s2)
+
+    def draw_model_reward(R, choice, row, s2, rng):
+        return _pays(R, choice, row, s2)
+
+    def push_reward(R, row, s2, r):
+        save_weights(R.weights)
+        for m in range(R.weights.log_p.shape[0]):
+            if abs(_pays(R, m, row, s2) - r) > SAME_REWARD:
+                R.weights.log_p[m] = -np.inf
+        normalise_weights(R.weights)
+
+    def pop_reward(R):
+        restore_weights(R.weights)
+
+    def commit_reward(R, row):
+        R.weights.top[0] = 0
+
+    def sample_reward(R, choice, row, index, prob, begin, end, background, rng):
+        return R.expected[choice, row]
+
+    def expected_reward(R, row, index, prob, begin, end, background):
+        total = 0.0
+        for m in range(R.weights.p.shape[0]):
+            total += R.weights.p[m] * R.expected[m, row]
+        return total
+
+    def reward_variance(R, row, index, prob, begin, end, background):
+        mean, square = 0.0, 0.0
+        for m in range(R.weights.p.shape[0]):
+            mean += R.weights.p[m] * R.expected[m, row]
+            square += R.weights.p[m] * R.expected[m, row] ** 2
+        return max(0.0, square - mean * mean)
+
+    def log_reward_probability(R, row, s2, r):
+        total = -np.inf
+        for m in range(R.weights.log_p.shape[0]):
+            if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
+                total = log_sum(total, R.weights.log_p[m])
+        return total
+
+    def outcome(R, row, s2, i):
+        """Return the reward of model i and the total weight of all models that pay it, 0 if an earlier one does."""
+        r = _pays(R, i, row, s2)
+        for m in range(i):
+            if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
+                return r, 0.0
+        return r, math.exp(verbs.log_reward_probability(R, row, s2, r))
+
 
 @dataclass(frozen=True)
 class ModelRewards(RewardModel):
@@ -197,73 +229,3 @@ class ModelRewards(RewardModel):
 @primitive
 def _pays(R, m, row, s2):
     return R.values[m, row * R.row_step + s2 * R.next_step]
-
-
-@verbs.draw_reward.register(ModelRewardsPosterior)
-def _draw_reward(R, row, s2, rng):
-    return _pays(R, draw_weighted(R.weights, rng), row, s2)
-
-
-@verbs.draw_model_reward.register(ModelRewardsPosterior)
-def _draw_model_reward(R, choice, row, s2, rng):
-    return _pays(R, choice, row, s2)
-
-
-@verbs.push_reward.register(ModelRewardsPosterior)
-def _push_reward(R, row, s2, r):
-    save_weights(R.weights)
-    for m in range(R.weights.log_p.shape[0]):
-        if abs(_pays(R, m, row, s2) - r) > SAME_REWARD:
-            R.weights.log_p[m] = -np.inf
-    normalise_weights(R.weights)
-
-
-@verbs.pop_reward.register(ModelRewardsPosterior)
-def _pop_reward(R):
-    restore_weights(R.weights)
-
-
-@verbs.commit_reward.register(ModelRewardsPosterior)
-def _commit_reward(R, row):
-    R.weights.top[0] = 0
-
-
-@verbs.sample_reward.register(ModelRewardsPosterior)
-def _sample_reward(R, choice, row, index, prob, begin, end, background, rng):
-    return R.expected[choice, row]
-
-
-@verbs.expected_reward.register(ModelRewardsPosterior)
-def _expected_reward(R, row, index, prob, begin, end, background):
-    total = 0.0
-    for m in range(R.weights.p.shape[0]):
-        total += R.weights.p[m] * R.expected[m, row]
-    return total
-
-
-@verbs.reward_variance.register(ModelRewardsPosterior)
-def _reward_variance(R, row, index, prob, begin, end, background):
-    mean, square = 0.0, 0.0
-    for m in range(R.weights.p.shape[0]):
-        mean += R.weights.p[m] * R.expected[m, row]
-        square += R.weights.p[m] * R.expected[m, row] ** 2
-    return max(0.0, square - mean * mean)
-
-
-@verbs.log_reward_probability.register(ModelRewardsPosterior)
-def _log_reward_probability(R, row, s2, r):
-    total = -np.inf
-    for m in range(R.weights.log_p.shape[0]):
-        if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
-            total = log_sum(total, R.weights.log_p[m])
-    return total
-
-
-@verbs.outcome.register(ModelRewardsPosterior)
-def _outcome(R, row, s2, i):
-    """Return the reward of model i and the total weight of all models that pay it, 0 if an earlier one does."""
-    r = _pays(R, i, row, s2)
-    for m in range(i):
-        if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
-            return r, 0.0
-    return r, math.exp(verbs.log_reward_probability(R, row, s2, r))

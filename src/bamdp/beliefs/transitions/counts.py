@@ -14,7 +14,7 @@ import numpy as np
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
-from bamdp.beliefs.base import longer, reserve
+from bamdp.beliefs.base import longer, register_methods, reserve
 
 START, SIZE, CAPACITY, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
 NEXT, COUNT = 0, 1  # columns of Counts.pool
@@ -279,7 +279,8 @@ def _concentration(T, row):
 
 
 def register_row_verbs(posterior: type) -> None:
-    """Register the verbs that follow from ``expectations`` and the listed outcomes."""
+    """Register a posterior's methods and the verbs that follow from ``expectations`` and the listed outcomes."""
+    register_methods(posterior, globals())
     verbs.probability.register(posterior)(_probability)
     verbs.mean_row.register(posterior)(_mean_row)
     verbs.moments_row.register(posterior)(_moments_row)

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bamdp.beliefs.transitions.counts as tally
-import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.dirichlet import (
     MOST_FACTORS,
@@ -52,6 +51,65 @@ class DirichletPosterior(NamedTuple):
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
     n_states: int
 
+    def draw_slot(T, row, rng):
+        counts = T.counts
+        n = counts.rows[row, TOTAL]
+        x = uniform(rng) * (T.total[row] + n)
+        if T.listed.shape[0] == 0 and x >= n:
+            s2 = below(rng, T.n_states)
+            return s2, tally.find(counts, row, s2)
+        slot = counts.rows[row, START]
+        last = slot + counts.rows[row, SIZE] - 1
+        while slot < last:
+            x -= _own_count(T, slot)
+            if x < 0.0:
+                break
+            slot += 1
+        return np.int64(counts.pool[slot, NEXT]), slot
+
+    def expectations(T, row):
+        alpha, total = T.alpha[row], T.total[row] + T.counts.rows[row, TOTAL]
+        inverse = 1.0 / total
+        second = inverse / (total + 1.0)
+        return inverse, second, alpha * inverse, alpha * (alpha + 1.0) * second
+
+    def listed_outcome(T, row, i):
+        return T.counts.pool[i, NEXT], T.alpha[row] + _own_count(T, i)
+
+    def sample_row(T, choice, row, index, prob, at, rng):
+        n_states, alpha = T.n_states, T.alpha[row]
+        k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
+        smallest = np.inf
+        for i in range(k0):
+            index[at + i] = T.counts.pool[start + i, NEXT]
+            prob[at + i] = alpha + _own_count(T, start + i)
+            smallest = min(smallest, prob[at + i])
+        seen_end, unseen = at + k0, n_states - k0
+        if n_states == 1:
+            index[at], prob[at] = 0, 1.0
+            return at + 1, 0.0
+        if T.listed.shape[0] > 0 or unseen == 0:
+            dirichlet(prob, at, seen_end, smallest, rng)
+            return seen_end, 0.0
+        if unseen > STICKS_PAY * (unseen * alpha + 1.0):
+            prob[seen_end] = unseen * alpha
+            dirichlet(prob, at, seen_end + 1, unseen * alpha, rng)
+            return break_sticks(T, index, prob, at, seen_end, prob[seen_end], alpha, rng)
+        tick = T.mark[n_states] + 1
+        T.mark[n_states] = tick
+        for i in range(at, seen_end):
+            T.mark[index[i]] = tick
+        end = seen_end
+        for s2 in range(n_states):  # branch-free: if s2 was seen, the next state overwrites its entry
+            index[end] = s2
+            end += np.int64(T.mark[s2] != tick)
+        method = compiled_power_method(alpha)
+        if method > MOST_FACTORS:
+            posterior_row_by_gs(prob, at, seen_end, end, method, rng)
+        else:
+            posterior_row(prob, at, seen_end, end, alpha, method, rng)
+        return end, 0.0
+
 
 tally.register_count_verbs(DirichletPosterior)
 tally.register_row_verbs(DirichletPosterior)
@@ -76,73 +134,6 @@ def _reserve(T: DirichletPosterior, depth: int) -> DirichletPosterior:
 def _own_count(T, slot):
     """Return the count of the outcome in a slot beyond α: its observations plus its listed prior count."""
     return T.counts.pool[slot, COUNT] + (T.listed[slot] if T.listed.shape[0] > 0 else 0.0)
-
-
-@tally.draw_slot.register(DirichletPosterior)
-def _draw_slot(T, row, rng):
-    counts = T.counts
-    n = counts.rows[row, TOTAL]
-    x = uniform(rng) * (T.total[row] + n)
-    if T.listed.shape[0] == 0 and x >= n:
-        s2 = below(rng, T.n_states)
-        return s2, tally.find(counts, row, s2)
-    slot = counts.rows[row, START]
-    last = slot + counts.rows[row, SIZE] - 1
-    while slot < last:
-        x -= _own_count(T, slot)
-        if x < 0.0:
-            break
-        slot += 1
-    return np.int64(counts.pool[slot, NEXT]), slot
-
-
-@tally.expectations.register(DirichletPosterior)
-def _expectations(T, row):
-    alpha, total = T.alpha[row], T.total[row] + T.counts.rows[row, TOTAL]
-    inverse = 1.0 / total
-    second = inverse / (total + 1.0)
-    return inverse, second, alpha * inverse, alpha * (alpha + 1.0) * second
-
-
-@tally.listed_outcome.register(DirichletPosterior)
-def _listed_outcome(T, row, i):
-    return T.counts.pool[i, NEXT], T.alpha[row] + _own_count(T, i)
-
-
-@verbs.sample_row.register(DirichletPosterior)
-def _sample_row(T, choice, row, index, prob, at, rng):
-    n_states, alpha = T.n_states, T.alpha[row]
-    k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
-    smallest = np.inf
-    for i in range(k0):
-        index[at + i] = T.counts.pool[start + i, NEXT]
-        prob[at + i] = alpha + _own_count(T, start + i)
-        smallest = min(smallest, prob[at + i])
-    seen_end, unseen = at + k0, n_states - k0
-    if n_states == 1:
-        index[at], prob[at] = 0, 1.0
-        return at + 1, 0.0
-    if T.listed.shape[0] > 0 or unseen == 0:
-        dirichlet(prob, at, seen_end, smallest, rng)
-        return seen_end, 0.0
-    if unseen > STICKS_PAY * (unseen * alpha + 1.0):
-        prob[seen_end] = unseen * alpha
-        dirichlet(prob, at, seen_end + 1, unseen * alpha, rng)
-        return break_sticks(T, index, prob, at, seen_end, prob[seen_end], alpha, rng)
-    tick = T.mark[n_states] + 1
-    T.mark[n_states] = tick
-    for i in range(at, seen_end):
-        T.mark[index[i]] = tick
-    end = seen_end
-    for s2 in range(n_states):  # branch-free: if s2 was seen, the next state overwrites its entry
-        index[end] = s2
-        end += np.int64(T.mark[s2] != tick)
-    method = compiled_power_method(alpha)
-    if method > MOST_FACTORS:
-        posterior_row_by_gs(prob, at, seen_end, end, method, rng)
-    else:
-        posterior_row(prob, at, seen_end, end, alpha, method, rng)
-    return end, 0.0
 
 
 @primitive

@@ -25,10 +25,10 @@ from numpy.typing import ArrayLike
 
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
-from bamdp._kernels.jit import primitive
+from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Space
-from bamdp.beliefs.base import Prior, RewardModel, Weights, transition_posterior
+from bamdp.beliefs.base import Prior, RewardModel, Weights, register_methods, transition_posterior
 from bamdp.beliefs.kernels import (
     draw_weighted,
     log_sum,
@@ -86,12 +86,35 @@ def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
     return kept, rest, max(0.0, rest_square - rest * rest)
 
 
-# --- mixtures of priors --------------------------------------------------------------------------------------------
+# --- alternatives -------------------------------------------------------------------------------------------------
+
+
+@generic
+def n_alternatives(part):
+    """Return how many alternatives a part of a mixture stands for."""
+
+
+@generic
+def alternative(part, m):
+    """Return the posterior of the m-th alternative in a part."""
+
+
+@n_alternatives.register(object)
+def _one(part):
+    return 1
+
+
+@alternative.register(object)
+def _itself(part, m):
+    return part
 
 
 @transition_posterior(learned=("weights", "parts"))
 class MixturePosterior(NamedTuple):
-    """The weights, and the posteriors of the components."""
+    """The weights of the alternatives, and the posteriors of the parts.
+
+    The parts differ in type, so the compiler unrolls each loop over them (``literal_unroll``), one copy per part.
+    """
 
     weights: Weights
     parts: tuple[Any, ...]
@@ -99,155 +122,129 @@ class MixturePosterior(NamedTuple):
 
     @property
     def changes(self) -> str:
-        """The rows that a transition may change in any component."""
+        """The rows that a transition may change in any part."""
         return max((part.changes for part in self.parts), key=("row", "state", "all").index)
 
     @property
     def counts_transitions(self) -> bool:
-        """True if all components count transitions."""
+        """True if all parts count transitions."""
         return all(part.counts_transitions for part in self.parts)
 
     @property
     def movement(self) -> MixturePosterior:
-        """The mixture of the components' own movement posteriors."""
+        """The mixture of the parts' own movement posteriors."""
         return self._replace(parts=tuple(part.movement for part in self.parts))
 
+    def draw(T, row, rng):
+        chosen, s2, c = draw_weighted(T.weights, rng), np.int64(0), 0
+        for part in literal_unroll(T.parts):
+            if c <= chosen < c + n_alternatives(part):
+                s2 = verbs.draw(alternative(part, chosen - c), row, rng)
+            c += n_alternatives(part)
+        return s2
 
-# The components differ in type, so the compiler unrolls each loop (`literal_unroll`), one copy per component.
+    def push(T, row, s2):
+        save_weights(T.weights)
+        log_p, c = T.weights.log_p, 0
+        for part in literal_unroll(T.parts):
+            for m in range(n_alternatives(part)):
+                if log_p[c] > -np.inf:
+                    log_p[c] += verbs.log_probability(alternative(part, m), row, s2)
+                if log_p[c] > -np.inf:  # an alternative that is ruled out learns nothing more (until the pop)
+                    verbs.push(alternative(part, m), row, s2)
+                c += 1
+        normalise_weights(T.weights)
 
+    def pop(T):
+        c = 0
+        for part in literal_unroll(T.parts):
+            for m in range(n_alternatives(part)):
+                if T.weights.log_p[c] > -np.inf:
+                    verbs.pop(alternative(part, m))
+                c += 1
+        restore_weights(T.weights)
 
-@verbs.draw.register(MixturePosterior)
-def _draw(T, row, rng):
-    chosen = draw_weighted(T.weights, rng)
-    s2 = np.int64(0)
-    c = 0
-    for part in literal_unroll(T.parts):
-        if c == chosen:
-            s2 = verbs.draw(part, row, rng)
-        c += 1
-    return s2
+    def commit(T, row):
+        T.weights.top[0] = 0
+        for part in literal_unroll(T.parts):
+            verbs.commit(part, row)
 
+    def log_probability(T, row, s2):
+        total, c = -np.inf, 0
+        for part in literal_unroll(T.parts):
+            for m in range(n_alternatives(part)):
+                if T.weights.log_p[c] > -np.inf:
+                    log_p = verbs.log_probability(alternative(part, m), row, s2)
+                    total = log_sum(total, T.weights.log_p[c] + log_p)
+                c += 1
+        return total
 
-@verbs.push.register(MixturePosterior)
-def _push(T, row, s2):
-    save_weights(T.weights)
-    c = 0
-    for part in literal_unroll(T.parts):
-        if T.weights.log_p[c] > -np.inf:
-            T.weights.log_p[c] += verbs.log_probability(part, row, s2)
-        if T.weights.log_p[c] > -np.inf:  # a component that is ruled out learns nothing more (until the pop)
-            verbs.push(part, row, s2)
-        c += 1
-    normalise_weights(T.weights)
+    def probability(T, row, s2):
+        return math.exp(verbs.log_probability(T, row, s2))
 
+    def choose(T, rng):
+        """Return an alternative and its own choice, encoded as one number."""
+        chosen, inner, c = draw_weighted(T.weights, rng), np.int64(0), 0
+        for part in literal_unroll(T.parts):
+            if c <= chosen < c + n_alternatives(part):
+                inner = np.int64(verbs.choose(alternative(part, chosen - c), rng))
+            c += n_alternatives(part)
+        return inner * T.weights.p.shape[0] + chosen
 
-@verbs.pop.register(MixturePosterior)
-def _pop(T):
-    c = 0
-    for part in literal_unroll(T.parts):
-        if T.weights.log_p[c] > -np.inf:
-            verbs.pop(part)
-        c += 1
-    restore_weights(T.weights)
+    def sample_row(T, choice, row, index, prob, at, rng):
+        inner, chosen = divmod(choice, T.weights.p.shape[0])
+        end, background, c = np.int64(at), 0.0, 0
+        for part in literal_unroll(T.parts):
+            if c <= chosen < c + n_alternatives(part):
+                one = alternative(part, chosen - c)
+                end, background = verbs.sample_row(one, inner, row, index, prob, at, rng)
+            c += n_alternatives(part)
+        return end, background
 
+    def most_entries(T, n_states):
+        total = 0
+        for part in literal_unroll(T.parts):
+            total += n_alternatives(part) * verbs.most_entries(part, n_states)
+        return total
 
-@verbs.log_probability.register(MixturePosterior)
-def _log_probability(T, row, s2):
-    total = -np.inf
-    c = 0
-    for part in literal_unroll(T.parts):
-        if T.weights.log_p[c] > -np.inf:
-            total = log_sum(total, T.weights.log_p[c] + verbs.log_probability(part, row, s2))
-        c += 1
-    return total
+    def mean_row(T, row, index, prob, at):
+        end, background, c = np.int64(at), 0.0, 0
+        for part in literal_unroll(T.parts):
+            for m in range(n_alternatives(part)):
+                weight, begin = T.weights.p[c], end
+                if weight > 0.0:
+                    end, mass = verbs.mean_row(alternative(part, m), row, index, prob, begin)
+                    for i in range(begin, end):
+                        prob[i] *= weight
+                    background += weight * mass
+                c += 1
+        return np.int64(merge_entries(index, prob, at, end, T.sums)), background
 
+    def moments_row(T, row, index, mean, variance, at):
+        end, rest, rest_square, c = np.int64(at), 0.0, 0.0, 0
+        for part in literal_unroll(T.parts):
+            for m in range(n_alternatives(part)):
+                weight, begin = T.weights.p[c], end
+                if weight > 0.0:
+                    end, p, v = verbs.moments_row(alternative(part, m), row, index, mean, variance, begin)
+                    for i in range(begin, end):
+                        variance[i] = weight * (variance[i] + mean[i] * mean[i] - v - p * p)
+                        mean[i] = weight * (mean[i] - p)
+                    rest += weight * p
+                    rest_square += weight * (v + p * p)
+                c += 1
+        return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
 
-@verbs.choose.register(MixturePosterior)
-def _choose(T, rng):
-    """Return a component and its own choice, encoded as one number."""
-    chosen = draw_weighted(T.weights, rng)
-    inner = np.int64(0)
-    c = 0
-    for part in literal_unroll(T.parts):
-        if c == chosen:
-            inner = np.int64(verbs.choose(part, rng))
-        c += 1
-    return inner * T.weights.log_p.shape[0] + chosen
-
-
-@verbs.sample_row.register(MixturePosterior)
-def _sample_row(T, choice, row, index, prob, at, rng):
-    n_parts = T.weights.log_p.shape[0]
-    chosen, inner = choice % n_parts, choice // n_parts
-    end, background = np.int64(at), 0.0
-    c = 0
-    for part in literal_unroll(T.parts):
-        if c == chosen:
-            end, background = verbs.sample_row(part, inner, row, index, prob, at, rng)
-        c += 1
-    return end, background
-
-
-@verbs.most_entries.register(MixturePosterior)
-def _most_entries(T, n_states):
-    total = 0
-    for part in literal_unroll(T.parts):
-        total += verbs.most_entries(part, n_states)
-    return total
-
-
-@verbs.mean_row.register(MixturePosterior)
-def _mean_row(T, row, index, prob, at):
-    end = np.int64(at)
-    background = 0.0
-    c = 0
-    for part in literal_unroll(T.parts):
-        weight = T.weights.p[c]
-        if weight > 0.0:
-            begin = end
-            end, mass = verbs.mean_row(part, row, index, prob, begin)
-            for i in range(begin, end):
-                prob[i] *= weight
-            background += weight * mass
-        c += 1
-    return np.int64(merge_entries(index, prob, at, end, T.sums)), background
-
-
-@verbs.moments_row.register(MixturePosterior)
-def _moments_row(T, row, index, mean, variance, at):
-    end = np.int64(at)
-    rest, rest_square = 0.0, 0.0
-    c = 0
-    for part in literal_unroll(T.parts):
-        weight = T.weights.p[c]
-        if weight > 0.0:
-            begin = end
-            end, p, v = verbs.moments_row(part, row, index, mean, variance, begin)
-            for i in range(begin, end):
-                variance[i] = weight * (variance[i] + mean[i] * mean[i] - v - p * p)
-                mean[i] = weight * (mean[i] - p)
-            rest += weight * p
-            rest_square += weight * (v + p * p)
-        c += 1
-    return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
+    def concentration(T, row):
+        inverse, c = 0.0, 0
+        for part in literal_unroll(T.parts):
+            if T.weights.p[c] > 0.0:
+                inverse += T.weights.p[c] / verbs.concentration(part, row)
+            c += n_alternatives(part)
+        return 1.0 / inverse
 
 
-@verbs.concentration.register(MixturePosterior)
-def _concentration(T, row):
-    inverse = 0.0
-    c = 0
-    for part in literal_unroll(T.parts):
-        if T.weights.p[c] > 0.0:
-            inverse += T.weights.p[c] / verbs.concentration(part, row)
-        c += 1
-    return 1.0 / inverse
-
-
-@verbs.commit.register(MixturePosterior)
-def _commit(T, row):
-    T.weights.top[0] = 0
-    for part in literal_unroll(T.parts):
-        verbs.commit(part, row)
+# --- mixtures of priors -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -307,132 +304,84 @@ class Mixture(Prior):
 # --- finite sets of models ------------------------------------------------------------------------------------
 
 
-@transition_posterior(learned=("weights",))
-class FinitePosterior(NamedTuple):
-    """The concatenated rows of all models, and the weights of the models."""
+class Model(NamedTuple):
+    """The rows of one known model."""
 
-    weights: Weights
+    span: np.ndarray  # int64 [S*A, 2]
+    index: np.ndarray  # type: ignore[assignment]  # int32 [entries]
+    prob: np.ndarray  # float64 [entries]
+    background: np.ndarray  # float64 [S*A]
+    n_states: int
+
+    def draw(T, row, rng):
+        x = uniform(rng)
+        begin, end = T.span[row, 0], T.span[row, 1]
+        for i in range(begin, end):
+            x -= T.prob[i]
+            if x < 0.0:
+                return np.int64(T.index[i])
+        if T.background[row] > 0.0:
+            return below(rng, T.n_states)
+        return np.int64(T.index[end - 1])
+
+    def push(T, row, s2):
+        pass
+
+    def pop(T):
+        pass
+
+    def probability(T, row, s2):
+        p = T.background[row] / T.n_states
+        for i in range(T.span[row, 0], T.span[row, 1]):
+            if T.index[i] == s2:
+                p += T.prob[i]
+        return p
+
+    def sample_row(T, choice, row, index, prob, at, rng):
+        return verbs.mean_row(T, row, index, prob, at)
+
+    def mean_row(T, row, index, prob, at):
+        begin, end = T.span[row, 0], T.span[row, 1]
+        for i in range(begin, end):
+            index[at + i - begin] = T.index[i]
+            prob[at + i - begin] = T.prob[i]
+        return at + end - begin, T.background[row]
+
+    def moments_row(T, row, index, mean, variance, at):
+        end, background = verbs.mean_row(T, row, index, mean, at)
+        share = background / T.n_states
+        for i in range(at, end):
+            mean[i] += share
+            variance[i] = 0.0
+        return end, share, 0.0
+
+
+register_methods(Model, vars(verbs))
+
+
+@transition_posterior(learned=())
+class Models(NamedTuple):
+    """The rows of all models, one after another: a part of a mixture that stands for L alternatives."""
+
     span: np.ndarray  # int64 [L, S*A, 2]
     index: np.ndarray  # type: ignore[assignment]  # int32 [entries]
     prob: np.ndarray  # float64 [entries]
     background: np.ndarray  # float64 [L, S*A]
-    sums: np.ndarray  # float64 [S] scratch of mean_row
     n_states: int
 
+    certain = True  # there is nothing to undo
 
-@primitive
-def model_probability(T, m, row, s2):
-    """Return P_m(s2 | row)."""
-    p = T.background[m, row] / T.n_states
-    for i in range(T.span[m, row, 0], T.span[m, row, 1]):
-        if T.index[i] == s2:
-            p += T.prob[i]
-    return p
+    def n_alternatives(part):
+        return part.span.shape[0]
 
+    def alternative(part, m):
+        return Model(part.span[m], part.index, part.prob, part.background[m], part.n_states)
 
-@verbs.draw.register(FinitePosterior)
-def _draw_model(T, row, rng):
-    m = draw_weighted(T.weights, rng)
-    x = uniform(rng)
-    begin, end = T.span[m, row, 0], T.span[m, row, 1]
-    for i in range(begin, end):
-        x -= T.prob[i]
-        if x < 0.0:
-            return np.int64(T.index[i])
-    if T.background[m, row] > 0.0:
-        return below(rng, T.n_states)
-    return np.int64(T.index[end - 1])
+    def commit(part, row):
+        pass
 
 
-@verbs.push.register(FinitePosterior)
-def _model_push(T, row, s2):
-    save_weights(T.weights)
-    for m in range(T.weights.log_p.shape[0]):
-        p = model_probability(T, m, row, s2)
-        T.weights.log_p[m] += math.log(p) if p > 0.0 else -np.inf
-    normalise_weights(T.weights)
-
-
-@verbs.pop.register(FinitePosterior)
-def _model_pop(T):
-    restore_weights(T.weights)
-
-
-@verbs.log_probability.register(FinitePosterior)
-def _model_log_probability(T, row, s2):
-    total = -np.inf
-    for m in range(T.weights.log_p.shape[0]):
-        p = model_probability(T, m, row, s2)
-        if p > 0.0:
-            total = log_sum(total, T.weights.log_p[m] + math.log(p))
-    return total
-
-
-@verbs.choose.register(FinitePosterior)
-def _model_choose(T, rng):
-    return draw_weighted(T.weights, rng)
-
-
-@verbs.sample_row.register(FinitePosterior)
-def _model_sample_row(T, choice, row, index, prob, at, rng):
-    begin, end = T.span[choice, row, 0], T.span[choice, row, 1]
-    for i in range(begin, end):
-        index[at + i - begin] = T.index[i]
-        prob[at + i - begin] = T.prob[i]
-    return at + end - begin, T.background[choice, row]
-
-
-@verbs.most_entries.register(FinitePosterior)
-def _model_most_entries(T, n_states):
-    return T.weights.log_p.shape[0] * n_states + 1
-
-
-@verbs.mean_row.register(FinitePosterior)
-def _model_mean_row(T, row, index, prob, at):
-    end = at
-    background = 0.0
-    for m in range(T.weights.p.shape[0]):
-        weight = T.weights.p[m]
-        if weight == 0.0:
-            continue
-        begin, stop = T.span[m, row, 0], T.span[m, row, 1]
-        for i in range(begin, stop):
-            index[end] = T.index[i]
-            prob[end] = weight * T.prob[i]
-            end += 1
-        background += weight * T.background[m, row]
-    return merge_entries(index, prob, at, end, T.sums), background
-
-
-@verbs.moments_row.register(FinitePosterior)
-def _model_moments_row(T, row, index, mean, variance, at):
-    end = at
-    rest, rest_square = 0.0, 0.0
-    for m in range(T.weights.p.shape[0]):
-        weight = T.weights.p[m]
-        if weight == 0.0:
-            continue
-        begin, stop = T.span[m, row, 0], T.span[m, row, 1]
-        share = T.background[m, row] / T.n_states
-        for i in range(begin, stop):
-            index[end] = T.index[i]
-            mean[end] = weight * T.prob[i]
-            variance[end] = weight * T.prob[i] * (T.prob[i] + 2.0 * share)
-            end += 1
-        rest += weight * share
-        rest_square += weight * share * share
-    return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
-
-
-@verbs.commit.register(FinitePosterior)
-def _model_commit(T, row):
-    T.weights.top[0] = 0
-
-
-@verbs.probability.register(MixturePosterior)
-@verbs.probability.register(FinitePosterior)
-def _probability(T, row, s2):
-    return math.exp(verbs.log_probability(T, row, s2))
+register_methods(Models, globals())
 
 
 @dataclass(frozen=True, eq=False)
@@ -480,7 +429,7 @@ class FiniteModels(Prior):
     def __repr__(self) -> str:
         return f"FiniteModels({len(self.mdps)} models, weights={self.weights})"
 
-    def posterior(self, n_states: int, n_actions: int) -> FinitePosterior:
+    def posterior(self, n_states: int, n_actions: int) -> MixturePosterior:
         first = self.mdps[0]
         if (first.n_states, first.n_actions) != (n_states, n_actions):
             raise ValueError(
@@ -488,15 +437,14 @@ class FiniteModels(Prior):
                 f"{n_states} and {n_actions}"
             )
         sizes = [0, *np.cumsum([len(mdp.rows.index) for mdp in self.mdps])]
-        return FinitePosterior(
-            weights=new_weights(np.array(self.weights)),
+        models = Models(
             span=np.array([mdp.rows.span + size for mdp, size in zip(self.mdps, sizes)], np.int64),
             index=np.concatenate([mdp.rows.index for mdp in self.mdps]),
             prob=np.concatenate([mdp.rows.prob for mdp in self.mdps]),
             background=np.array([mdp.rows.background for mdp in self.mdps]),
-            sums=np.zeros(n_states),
             n_states=n_states,
         )
+        return MixturePosterior(new_weights(np.array(self.weights)), (models,), np.zeros(n_states))
 
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None

@@ -53,7 +53,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bamdp.beliefs.transitions.counts as tally
-import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.dirichlet import posterior_row, power_method
 from bamdp._kernels.jit import inner, primitive
@@ -107,6 +106,54 @@ class SparsePosterior(NamedTuple):
         them as large as 1 − p̄, so that no number of visits ever counts as movement.
         """
         return as_symmetric(self)
+
+    def draw_slot(T, row, rng):
+        counts = T.counts
+        n_states = T.n_states
+        place = np.uint64(row)
+        n = counts.rows[place, TOTAL]
+        if n == 0:
+            return below(rng, n_states), NOT_SEEN
+        k0, start = counts.rows[place, SIZE], counts.rows[place, START]
+        entry = _look_up(T, k0, n)
+        x = uniform(rng) * T.memo[entry, CONCENTRATION]
+        if x < k0 * T.alpha + n or k0 == n_states:
+            slot, last = np.uint64(start), np.uint64(start + k0 - 1)
+            while slot < last:
+                x -= T.alpha + counts.pool[slot, COUNT]
+                if x < 0.0:
+                    break
+                slot += np.uint64(1)
+            return np.int64(counts.pool[slot, NEXT]), np.int64(slot)
+        while True:
+            s2 = below(rng, n_states)
+            if tally.find(counts, row, s2) == NOT_SEEN:
+                return s2, NOT_SEEN
+
+    def expectations(T, row):
+        k0, n = T.counts.rows[row, SIZE], T.counts.rows[row, TOTAL]
+        entry = _look_up(T, k0, n)
+        inverse, again_new = T.memo[entry, INVERSE], T.memo[entry, AGAIN_NEW]
+        second = (inverse - again_new) / (k0 * T.alpha + n + 1.0)
+        n_unseen = max(T.n_states - k0, 1)
+        return inverse, second, T.memo[entry, UNSEEN] / n_unseen, (T.alpha + 1.0) * again_new / n_unseen
+
+    def sample_row(T, choice, row, index, prob, at, rng):
+        counts = T.counts
+        row = np.uint64(row)
+        k0, start = counts.rows[row, SIZE], counts.rows[row, START]
+        end = at + _draw_size(T, k0, counts.rows[row, TOTAL], rng)
+        to, slot = np.uint64(at), np.uint64(start)
+        for i in range(np.uint64(k0)):
+            index[to + i] = counts.pool[slot + i, NEXT]
+            prob[to + i] = T.alpha + counts.pool[slot + i, COUNT]
+        if end > at + k0:
+            tally.draw_new_outcomes(index, at, at + k0, end, T.mark, rng)
+        if end == at + 1:
+            prob[at] = 1.0
+        else:
+            posterior_row(prob, at, at + k0, end, T.alpha, T.method, rng)
+        return end, 0.0
 
 
 tally.register_count_verbs(SparsePosterior)
@@ -171,41 +218,6 @@ def _compute(state, k0, n, entry):
     )  # exact if nothing can be new
 
 
-@tally.draw_slot.register(SparsePosterior)
-def _draw_slot(T, row, rng):
-    counts = T.counts
-    n_states = T.n_states
-    place = np.uint64(row)
-    n = counts.rows[place, TOTAL]
-    if n == 0:
-        return below(rng, n_states), NOT_SEEN
-    k0, start = counts.rows[place, SIZE], counts.rows[place, START]
-    entry = _look_up(T, k0, n)
-    x = uniform(rng) * T.memo[entry, CONCENTRATION]
-    if x < k0 * T.alpha + n or k0 == n_states:
-        slot, last = np.uint64(start), np.uint64(start + k0 - 1)
-        while slot < last:
-            x -= T.alpha + counts.pool[slot, COUNT]
-            if x < 0.0:
-                break
-            slot += np.uint64(1)
-        return np.int64(counts.pool[slot, NEXT]), np.int64(slot)
-    while True:
-        s2 = below(rng, n_states)
-        if tally.find(counts, row, s2) == NOT_SEEN:
-            return s2, NOT_SEEN
-
-
-@tally.expectations.register(SparsePosterior)
-def _expectations(T, row):
-    k0, n = T.counts.rows[row, SIZE], T.counts.rows[row, TOTAL]
-    entry = _look_up(T, k0, n)
-    inverse, again_new = T.memo[entry, INVERSE], T.memo[entry, AGAIN_NEW]
-    second = (inverse - again_new) / (k0 * T.alpha + n + 1.0)
-    n_unseen = max(T.n_states - k0, 1)
-    return inverse, second, T.memo[entry, UNSEEN] / n_unseen, (T.alpha + 1.0) * again_new / n_unseen
-
-
 @primitive
 def _bisect(cdf, low, u):
     """Return the first k > low with u < cdf[k], or the last k if there is none, searching by doubling steps."""
@@ -259,25 +271,6 @@ def _draw_size(state, k0, n, rng):
         k += 1
         u -= math.exp(_log_m(state, k, k0, n) - state.memo[entry, LOG_TOTAL])
     return k
-
-
-@verbs.sample_row.register(SparsePosterior)
-def _sample_row(T, choice, row, index, prob, at, rng):
-    counts = T.counts
-    row = np.uint64(row)
-    k0, start = counts.rows[row, SIZE], counts.rows[row, START]
-    end = at + _draw_size(T, k0, counts.rows[row, TOTAL], rng)
-    to, slot = np.uint64(at), np.uint64(start)
-    for i in range(np.uint64(k0)):
-        index[to + i] = counts.pool[slot + i, NEXT]
-        prob[to + i] = T.alpha + counts.pool[slot + i, COUNT]
-    if end > at + k0:
-        tally.draw_new_outcomes(index, at, at + k0, end, T.mark, rng)
-    if end == at + 1:
-        prob[at] = 1.0
-    else:
-        posterior_row(prob, at, at + k0, end, T.alpha, T.method, rng)
-    return end, 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,6 +381,101 @@ class SharedPosterior(NamedTuple):
         """
         return as_symmetric(self)
 
+    def push(T, row, s2):
+        s = row // T.n_actions
+        slot = tally.find(T.seen, s, s2)
+        _update(T, row, s, slot)
+        if slot == NOT_SEEN:
+            tally.push_new(T.seen, s, s2)
+            tally.push_new(T.counts, row, s2)
+        else:
+            tally.push_slot(T.seen, s, slot)
+            tally.push_count(T.counts, row, s2)
+
+    def pop(T):
+        tally.pop_count(T.counts)
+        tally.pop_count(T.seen)
+        s = T.seen.log[T.seen.top[LOG_END], 0]
+        T.top[0] -= 1
+        for j in range(T.size.shape[0]):
+            T.weight[s, j] = T.log[T.top[0], j]
+
+    def commit(T, row):
+        tally.commit_count(T.counts, row)
+        tally.commit_count(T.seen, row // T.n_actions)
+        T.top[0] = 0
+
+    def draw(T, row, rng):
+        # Given k, this is an urn with the n_a observed draws and weight α for each member of the support.
+        counts, s = T.counts, row // T.n_actions
+        n, k0 = counts.rows[row, TOTAL], T.seen.rows[s, SIZE]
+        if k0 == 0:
+            return below(rng, T.n_states)
+        k = max(_shared_draw_size(T, s, rng), k0)
+        x = uniform(rng) * (k * T.alpha + n)
+        if x < n:
+            slot = counts.rows[row, START]
+            x -= counts.pool[slot, COUNT]
+            while x >= 0.0:
+                slot += 1
+                x -= counts.pool[slot, COUNT]
+            return np.int64(counts.pool[slot, NEXT])
+        place = np.int64((x - n) / T.alpha)
+        if place < k0 or k0 == T.n_states:
+            return np.int64(T.seen.pool[T.seen.rows[s, START] + min(place, k0 - 1), NEXT])
+        while True:
+            s2 = below(rng, T.n_states)
+            if tally.find(T.seen, s, s2) == NOT_SEEN:
+                return s2
+
+    def expectations(T, row):
+        k0, n = T.seen.rows[row // T.n_actions, SIZE], T.counts.rows[row, TOTAL]
+        inverse, second, unseen, again_new = 0.0, 0.0, 0.0, 0.0
+        for j in range(T.size.shape[0]):
+            total = T.size[j] * T.alpha + n
+            part = T.weight[row // T.n_actions, j] / total
+            new = max(T.size[j] - k0, 0.0) * T.alpha * part
+            inverse += part
+            second += part / (total + 1.0)
+            unseen += new
+            again_new += new / (total + 1.0)
+        n_unseen = max(T.n_states - k0, 1)
+        return inverse, second, unseen / n_unseen, (T.alpha + 1.0) * again_new / n_unseen
+
+    def listed(T, row):
+        start = T.seen.rows[row // T.n_actions, START]
+        return start, start + T.seen.rows[row // T.n_actions, SIZE]
+
+    def listed_outcome(T, row, i):
+        s2 = T.seen.pool[i, NEXT]
+        slot = tally.find(T.counts, row, s2)
+        return s2, T.alpha + (0.0 if slot == NOT_SEEN else float(T.counts.pool[slot, COUNT]))
+
+    def choose(T, rng):
+        return np.int64(next_word(rng) >> np.uint64(64 - CHOICE_BITS))
+
+    def sample_row(T, choice, row, index, prob, at, rng):
+        counts, seen, s = T.counts, T.seen, row // T.n_actions
+        k0 = seen.rows[s, SIZE]
+        open_stream(branch(np.uint64(choice), np.uint64(s)), T.stream)
+        end = at + max(_shared_draw_size(T, s, T.stream), k0)
+        start, mine = counts.rows[row, START], counts.rows[row, SIZE]
+        for i in range(mine):
+            index[at + i] = counts.pool[start + i, NEXT]
+            prob[at + i] = T.alpha + counts.pool[start + i, COUNT]
+        to = at + mine
+        for slot in range(seen.rows[s, START], seen.rows[s, START] + k0):
+            if tally.find(counts, row, seen.pool[slot, NEXT]) == NOT_SEEN:
+                index[to] = seen.pool[slot, NEXT]
+                to += 1
+        if end > to:
+            tally.draw_new_outcomes(index, at, to, end, T.mark, T.stream)
+        if end == at + 1:
+            prob[at] = 1.0
+        else:
+            posterior_row(prob, at, at + mine, end, T.alpha, T.method, rng)
+        return np.int64(end), 0.0
+
 
 @primitive
 def _update(T, row, s, slot):
@@ -412,36 +500,6 @@ def _update(T, row, s, slot):
             T.weight[s, j] = max(T.weight[s, j], SMALLEST_WEIGHT)
 
 
-@verbs.push.register(SharedPosterior)
-def _push(T, row, s2):
-    s = row // T.n_actions
-    slot = tally.find(T.seen, s, s2)
-    _update(T, row, s, slot)
-    if slot == NOT_SEEN:
-        tally.push_new(T.seen, s, s2)
-        tally.push_new(T.counts, row, s2)
-    else:
-        tally.push_slot(T.seen, s, slot)
-        tally.push_count(T.counts, row, s2)
-
-
-@verbs.pop.register(SharedPosterior)
-def _pop(T):
-    tally.pop_count(T.counts)
-    tally.pop_count(T.seen)
-    s = T.seen.log[T.seen.top[LOG_END], 0]
-    T.top[0] -= 1
-    for j in range(T.size.shape[0]):
-        T.weight[s, j] = T.log[T.top[0], j]
-
-
-@verbs.commit.register(SharedPosterior)
-def _commit(T, row):
-    tally.commit_count(T.counts, row)
-    tally.commit_count(T.seen, row // T.n_actions)
-    T.top[0] = 0
-
-
 @primitive
 def _shared_draw_size(T, s, rng):
     """Draw the size of the support of a state from its posterior."""
@@ -454,90 +512,7 @@ def _shared_draw_size(T, s, rng):
     return np.int64(T.size[last])
 
 
-@verbs.draw.register(SharedPosterior)
-def _draw(T, row, rng):
-    # Given k, this is an urn with the n_a observed draws and weight α for each member of the support.
-    counts, s = T.counts, row // T.n_actions
-    n, k0 = counts.rows[row, TOTAL], T.seen.rows[s, SIZE]
-    if k0 == 0:
-        return below(rng, T.n_states)
-    k = max(_shared_draw_size(T, s, rng), k0)
-    x = uniform(rng) * (k * T.alpha + n)
-    if x < n:
-        slot = counts.rows[row, START]
-        x -= counts.pool[slot, COUNT]
-        while x >= 0.0:
-            slot += 1
-            x -= counts.pool[slot, COUNT]
-        return np.int64(counts.pool[slot, NEXT])
-    place = np.int64((x - n) / T.alpha)
-    if place < k0 or k0 == T.n_states:
-        return np.int64(T.seen.pool[T.seen.rows[s, START] + min(place, k0 - 1), NEXT])
-    while True:
-        s2 = below(rng, T.n_states)
-        if tally.find(T.seen, s, s2) == NOT_SEEN:
-            return s2
-
-
-@tally.expectations.register(SharedPosterior)
-def _shared_expectations(T, row):
-    k0, n = T.seen.rows[row // T.n_actions, SIZE], T.counts.rows[row, TOTAL]
-    inverse, second, unseen, again_new = 0.0, 0.0, 0.0, 0.0
-    for j in range(T.size.shape[0]):
-        total = T.size[j] * T.alpha + n
-        part = T.weight[row // T.n_actions, j] / total
-        new = max(T.size[j] - k0, 0.0) * T.alpha * part
-        inverse += part
-        second += part / (total + 1.0)
-        unseen += new
-        again_new += new / (total + 1.0)
-    n_unseen = max(T.n_states - k0, 1)
-    return inverse, second, unseen / n_unseen, (T.alpha + 1.0) * again_new / n_unseen
-
-
-@tally.listed.register(SharedPosterior)
-def _listed(T, row):
-    start = T.seen.rows[row // T.n_actions, START]
-    return start, start + T.seen.rows[row // T.n_actions, SIZE]
-
-
-@tally.listed_outcome.register(SharedPosterior)
-def _listed_outcome(T, row, i):
-    s2 = T.seen.pool[i, NEXT]
-    slot = tally.find(T.counts, row, s2)
-    return s2, T.alpha + (0.0 if slot == NOT_SEEN else float(T.counts.pool[slot, COUNT]))
-
-
 tally.register_row_verbs(SharedPosterior)
-
-
-@verbs.choose.register(SharedPosterior)
-def _choose(T, rng):
-    return np.int64(next_word(rng) >> np.uint64(64 - CHOICE_BITS))
-
-
-@verbs.sample_row.register(SharedPosterior)
-def _shared_sample_row(T, choice, row, index, prob, at, rng):
-    counts, seen, s = T.counts, T.seen, row // T.n_actions
-    k0 = seen.rows[s, SIZE]
-    open_stream(branch(np.uint64(choice), np.uint64(s)), T.stream)
-    end = at + max(_shared_draw_size(T, s, T.stream), k0)
-    start, mine = counts.rows[row, START], counts.rows[row, SIZE]
-    for i in range(mine):
-        index[at + i] = counts.pool[start + i, NEXT]
-        prob[at + i] = T.alpha + counts.pool[start + i, COUNT]
-    to = at + mine
-    for slot in range(seen.rows[s, START], seen.rows[s, START] + k0):
-        if tally.find(counts, row, seen.pool[slot, NEXT]) == NOT_SEEN:
-            index[to] = seen.pool[slot, NEXT]
-            to += 1
-    if end > to:
-        tally.draw_new_outcomes(index, at, to, end, T.mark, T.stream)
-    if end == at + 1:
-        prob[at] = 1.0
-    else:
-        posterior_row(prob, at, at + mine, end, T.alpha, T.method, rng)
-    return np.int64(end), 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
