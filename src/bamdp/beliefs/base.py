@@ -113,6 +113,11 @@ def reward_posterior(
     return _declare(locals())
 
 
+def posterior_part(**declared: Any) -> Callable[[C], C]:
+    """Declare ``learned`` for a part of a posterior, such as counts, that is none itself."""
+    return _declare(declared)
+
+
 def _declare(declared: dict[str, Any]) -> Callable[[C], C]:
     def declare(cls: C) -> C:
         for name, value in declared.items():
@@ -147,7 +152,7 @@ def reserve(posterior: Any, depth: int) -> Any:
     longer_parts = {name: reserve(part, depth) for name, part in fields.items() if isinstance(part, tuple)}
     if "log" in fields and "top" in fields:
         longer_parts["log"] = longer(posterior.log, depth + int(posterior.top[0]))
-    if not longer_parts and not getattr(posterior, "certain", False):
+    if not longer_parts and getattr(posterior, "learned", None) != ():
         raise TypeError(f"{type(posterior).__name__} has no parts and no undo log; register reserve for it")
     return posterior._replace(**longer_parts)
 
@@ -170,6 +175,7 @@ def fix_zero_reward(rewards: Any, row: int) -> None:
     )
 
 
+@posterior_part(learned=("log_p", "p"))
 class Weights(NamedTuple):
     """Normalised weights over alternatives with an undo log; all arrays are updated in place."""
 
@@ -177,8 +183,6 @@ class Weights(NamedTuple):
     p: np.ndarray  # float64 [L]: the weights themselves
     log: np.ndarray  # float64 [depth, 2, L]: logarithms and weights before each push
     top: np.ndarray  # int64 [1]
-
-    learned = ("log_p", "p")
 
 
 def shared_weights(posterior: Any) -> list[Weights]:

@@ -23,7 +23,7 @@ import numpy as np
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
-from bamdp.beliefs.base import fix_zero_reward, longer, register_methods, reserve
+from bamdp.beliefs.base import fix_zero_reward, longer, posterior_part, register_methods, reserve
 
 State = TypeVar("State", bound=type)
 NO_CELL = -1  # no cell: no reward observed
@@ -34,6 +34,7 @@ USED, LOGGED = 0, 1  # entries of Cells.top
 SMALL_MASS = 1e-9  # background mass up to this gets the mean reward, not one drawn for each next state
 
 
+@posterior_part(learned=("stats", "link", "head", "top"))
 class Cells(NamedTuple):
     """Arrays of the cells. Push and pop write to ``stats``, ``link``, ``head``, ``log``, ``old`` and ``top``."""
 
@@ -46,8 +47,6 @@ class Cells(NamedTuple):
     top: np.ndarray  # int64 [2]: number of cells, length of the log
     next_step: int  # 1 if rewards are by next state, 0 if by pair
     n_states: int
-
-    learned = ("stats", "link", "head", "top")
 
 
 def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool) -> Cells:

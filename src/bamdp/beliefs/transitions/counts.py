@@ -14,7 +14,7 @@ import numpy as np
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
-from bamdp.beliefs.base import longer, register_methods, reserve
+from bamdp.beliefs.base import longer, posterior_part, register_methods, reserve
 
 START, SIZE, CAPACITY, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
 NEXT, COUNT = 0, 1  # columns of Counts.pool
@@ -24,6 +24,7 @@ STAYED = -2  # in the log: the row did not move
 SEARCHED_OUTCOMES = 8  # up to this many outcomes a row is searched; beyond it, outcomes are marked
 
 
+@posterior_part(learned=("rows", "pool", "top"))
 class Counts(NamedTuple):
     """Arrays of the counts. Push and pop write to all of them."""
 
@@ -31,8 +32,6 @@ class Counts(NamedTuple):
     pool: np.ndarray  # int32 [capacity, 2]: next state, count
     log: np.ndarray  # int64 [depth, 4]: row, slot (NOT_SEEN: a new outcome), old start (STAYED), old capacity
     top: np.ndarray  # int64 [3]: end of the pool, length of the log, size of the widest row ever
-
-    learned = ("rows", "pool", "top")
 
 
 def empty_counts(n_rows: int) -> Counts:

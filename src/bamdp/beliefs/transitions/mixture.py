@@ -28,7 +28,14 @@ from bamdp import _checks
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Space
-from bamdp.beliefs.base import Prior, RewardModel, Weights, register_methods, transition_posterior
+from bamdp.beliefs.base import (
+    Prior,
+    RewardModel,
+    Weights,
+    posterior_part,
+    register_methods,
+    transition_posterior,
+)
 from bamdp.beliefs.kernels import (
     draw_weighted,
     log_sum,
@@ -304,6 +311,7 @@ class Mixture(Prior):
 # --- finite sets of models ------------------------------------------------------------------------------------
 
 
+@posterior_part()
 class Model(NamedTuple):
     """The rows of one known model."""
 
@@ -356,9 +364,6 @@ class Model(NamedTuple):
         return end, share, 0.0
 
 
-register_methods(Model, vars(verbs))
-
-
 @transition_posterior(learned=())
 class Models(NamedTuple):
     """The rows of all models, one after another: a part of a mixture that stands for L alternatives."""
@@ -368,8 +373,6 @@ class Models(NamedTuple):
     prob: np.ndarray  # float64 [entries]
     background: np.ndarray  # float64 [L, S*A]
     n_states: int
-
-    certain = True  # there is nothing to undo
 
     def n_alternatives(part):
         return part.span.shape[0]
