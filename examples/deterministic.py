@@ -4,8 +4,8 @@ Each row of the world leads to one state with certainty, a priori to each state 
 been observed, and is known, or it has not, and all outcomes are equally likely. The posterior is one number per row.
 
 This file contains all that a new prior needs: the posterior as a NamedTuple of arrays, a declaration of what it can do,
-five verbs (``draw`` would follow from ``probability``, but is faster so), and a :class:`bamdp.Prior` that makes it. It
-must be importable (not the script that is run), so that its compiled code can be cached on disk.
+five verbs as methods (``draw`` follows from ``probability``, but is faster this way), and a :class:`bamdp.Prior` that
+creates it. It must be importable (not the script that is run), so that its compiled code can be cached on disk.
 """
 
 from __future__ import annotations
@@ -30,39 +30,29 @@ class Outcomes(NamedTuple):
     top: np.ndarray  # int64 [1]: how many pushes there are
     n_states: int
 
+    def draw(T, row, rng):
+        return T.outcome[row] if T.outcome[row] != UNSEEN else below(rng, T.n_states)
 
-@verbs.draw.register(Outcomes)
-def _draw(T, row, rng):
-    return T.outcome[row] if T.outcome[row] != UNSEEN else below(rng, T.n_states)
+    def push(T, row, s2):
+        top = T.top[0]
+        T.log[top, 0] = row
+        T.log[top, 1] = T.outcome[row]
+        T.top[0] = top + 1
+        T.outcome[row] = s2
 
+    def pop(T):
+        T.top[0] -= 1
+        T.outcome[T.log[T.top[0], 0]] = T.log[T.top[0], 1]
 
-@verbs.push.register(Outcomes)
-def _push(T, row, s2):
-    top = T.top[0]
-    T.log[top, 0] = row
-    T.log[top, 1] = T.outcome[row]
-    T.top[0] = top + 1
-    T.outcome[row] = s2
+    def probability(T, row, s2):
+        if T.outcome[row] == UNSEEN:
+            return 1.0 / T.n_states
+        return 1.0 if T.outcome[row] == s2 else 0.0
 
-
-@verbs.pop.register(Outcomes)
-def _pop(T):
-    T.top[0] -= 1
-    T.outcome[T.log[T.top[0], 0]] = T.log[T.top[0], 1]
-
-
-@verbs.probability.register(Outcomes)
-def _probability(T, row, s2):
-    if T.outcome[row] == UNSEEN:
-        return 1.0 / T.n_states
-    return 1.0 if T.outcome[row] == s2 else 0.0
-
-
-@verbs.sample_row.register(Outcomes)
-def _sample_row(T, choice, row, index, prob, at, rng):
-    index[at] = verbs.draw(T, row, rng)
-    prob[at] = 1.0
-    return at + 1, 0.0
+    def sample_row(T, choice, row, index, prob, at, rng):
+        index[at] = verbs.draw(T, row, rng)
+        prob[at] = 1.0
+        return at + 1, 0.0
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 - Declare parameters as fields with :func:`whole_number`, :func:`real_number`, :func:`positive_number`, :func:`choice`
   and :func:`flag`. They are then validated, documented and shown in forms.
-- A posterior is a NamedTuple of arrays, declared with :func:`transition_posterior` or :func:`reward_posterior`. It
-  implements ``push``, ``pop``, ``probability`` and ``sample_row``; the other :data:`verbs` are derived.
+- A posterior is a NamedTuple of arrays, declared with :func:`transition_posterior` or :func:`reward_posterior`. It has
+  the methods ``push``, ``pop``, ``probability`` and ``sample_row``; the other :data:`verbs` are derived.
 - Generate random numbers in compiled code with :func:`uniform`, :func:`below`, :func:`normal`, :func:`gamma` and
   :func:`beta`.
 - Write a planner's compiled code as a :func:`kernel` and call it through :meth:`bamdp.Belief.run`, which passes the

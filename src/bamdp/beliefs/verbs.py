@@ -1,5 +1,9 @@
 """The operations on a belief inside kernels: short verbs, dispatched on the NamedTuple class of a posterior.
 
+A posterior implements a verb as a method of the same name, registered by the decorators that declare it
+(:func:`~bamdp.beliefs.base.transition_posterior`, :func:`~bamdp.beliefs.base.reward_posterior`). Kernels call the verb:
+``verbs.push(T, row, s2)``.
+
 ``T`` is a posterior over transitions and ``R`` one over rewards, both NamedTuples of arrays (the fields ``transitions``
 and ``rewards`` of :class:`~bamdp.beliefs.base.BeliefArrays`); ``row`` is ``s * A + a``. Simulated transitions are
 pushed and popped in last-in-first-out order, so a planner never clones the belief on a branch of its tree. Before it

@@ -182,14 +182,9 @@ def _prior_counts(alpha: Any) -> PriorCounts:
     """Validate an array [S, A, S] or a SciPy sparse array [S*A, S] and return it as prior counts."""
     from scipy.sparse import csr_array
 
-    own = isinstance(alpha, PriorCounts)
-    if own:
-        shape = (len(alpha.start) - 1, int(alpha.n_states))
-        alpha = csr_array((alpha.alpha, alpha.index, alpha.start), shape=shape)
-        alpha.check_format(full_check=True)
-    elif isinstance(alpha, np.ndarray):
+    if isinstance(alpha, np.ndarray):
         alpha = alpha.reshape(-1, alpha.shape[-1])
-    table = csr_array(alpha, dtype=float, copy=not own)
+    table = csr_array(alpha, dtype=float, copy=True)
     table.sum_duplicates()
     table.eliminate_zeros()
     bad = np.flatnonzero(~((table.data > 0.0) & (table.data <= LARGEST_ALPHA)))
@@ -230,9 +225,12 @@ class Dirichlet(Prior):
 
     def __post_init__(self) -> None:
         alpha: Any = self.alpha
-        if isinstance(alpha, str) or (not hasattr(alpha, "__len__") and not isinstance(alpha, PriorCounts)):
-            alpha = _checks.real(alpha, "alpha", low=0.0, high=LARGEST_ALPHA, open_low=True)
-        elif not isinstance(alpha, PriorCounts) and not hasattr(alpha, "tocsr"):
+        if hasattr(alpha, "tocsr"):
+            alpha = _prior_counts(alpha)
+        elif isinstance(alpha, str) or not hasattr(alpha, "__len__"):
+            if not isinstance(alpha, PriorCounts):
+                alpha = _checks.real(alpha, "alpha", low=0.0, high=LARGEST_ALPHA, open_low=True)
+        else:
             alpha = _checks.numbers(alpha, "alpha")
             if alpha.ndim not in (2, 3):
                 raise ValueError(f"alpha must be a number, [S, A] or [S, A, S], got {alpha.ndim} dimensions")
@@ -242,8 +240,7 @@ class Dirichlet(Prior):
                 raise ValueError(
                     f"alpha[{s}, {a}] must be above 0 and at most {LARGEST_ALPHA:g}, got {alpha[s, a]}"
                 )
-        if isinstance(alpha, PriorCounts) or np.ndim(alpha) == 3 or hasattr(alpha, "tocsr"):
-            alpha = _prior_counts(alpha)
+            alpha = _prior_counts(alpha) if alpha.ndim == 3 else alpha
         object.__setattr__(self, "alpha", alpha)
 
     def __eq__(self, other: object) -> bool:

@@ -18,7 +18,7 @@ Second moments need one more number, U = E[(k−k₀)α / ((kα+n)(kα+n+1))]. S
 To draw a row, draw k from m_k, then k−k₀ new outcomes uniformly without replacement, and then the probabilities from a
 Dirichlet with α+n_i for seen and α for new outcomes. C and log Σ m_k depend only on (k₀, n), so both are cached in a
 direct-mapped table of fixed size; a collision only costs a recomputation. The support of a row with few observations is
-still uncertain, so the distribution of k is cached as well for n <= ``FEW_DRAWS``.
+still uncertain, so the distribution of k is cached as well for n <= ``FEW_DRAWS`` (n = 0 in large models).
 
 **One support per state** (:class:`SharedSupport`): all actions of a state share the same few next states.
 
@@ -89,11 +89,10 @@ class SparsePosterior(NamedTuple):
     log_factorial: np.ndarray  # float64 [S+1]
     log_p: np.ndarray  # float64 [S+1]: log P(k)
     log_rest: np.ndarray  # float64 [S+1]: log P(size > k)
-    prior_cdf: np.ndarray  # float64 [S+1]: P(size <= k)
     memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) of each entry
     memo: (
         np.ndarray
-    )  # float64 [2^MEMO_BITS, 6]: E[1/N], log Σ m_k, P(k = k₀), U, 1 − C, 1/E[1/N], for N = kα+n
+    )  # float64 [2^MEMO_BITS, 6]: the columns above, E[1/N], log Σ m_k, P(k = k₀), U, 1 − C, 1/E[1/N]
     sizes: np.ndarray  # float64 [pairs (k₀, n <= FEW_DRAWS), S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
     mark: np.ndarray  # int64 [S+1] scratch of tally.draw_new_outcomes
     n_states: int
@@ -213,9 +212,8 @@ def _compute(state, k0, n, entry):
     memo[NONE_UNSEEN] = math.exp(_log_m(state, k0, k0, n) - memo[LOG_TOTAL]) if k0 > 0 else 0.0
     memo[AGAIN_NEW] = unseen / total
     memo[UNSEEN] = fresh / total
-    memo[CONCENTRATION] = (
-        total / inverse if fresh > 0.0 else k0 * state.alpha + n
-    )  # exact if nothing can be new
+    # exact if nothing can be new
+    memo[CONCENTRATION] = total / inverse if fresh > 0.0 else k0 * state.alpha + n
 
 
 @primitive
@@ -242,10 +240,12 @@ def _tabulate(state, k0, n, slot):
     """Fill ``sizes[slot]`` with the cumulative distribution of the size given (k₀, n)."""
     log_total = state.memo[_look_up(state, k0, n), LOG_TOTAL]
     total = 0.0
-    for k in range(k0, state.base.shape[0]):
+    for k in range(max(k0, 1), state.base.shape[0]):
         total += math.exp(_log_m(state, k, k0, n) - log_total)
         state.sizes[slot, k] = total
-    for k in range(k0, state.base.shape[0]):  # end at 1; otherwise rounding would occasionally select k = S
+    for k in range(
+        max(k0, 1), state.base.shape[0]
+    ):  # end at 1; otherwise rounding would occasionally select k = S
         state.sizes[slot, k] /= total
     state.sizes[slot, 0] = 1.0
 
@@ -254,13 +254,11 @@ def _tabulate(state, k0, n, slot):
 def _draw_size(state, k0, n, rng):
     """Draw the size of the support from its posterior."""
     u = uniform(rng)
-    if n == 0:
-        return _bisect(state.prior_cdf, 0, u)
     entry = _look_up(state, k0, n)
     if u < state.memo[entry, NONE_UNSEEN]:
         return k0
-    if n <= FEW_DRAWS and state.sizes.shape[0] > 0:
-        slot = n * (n - 1) // 2 + k0 - 1
+    slot = n * (n - 1) // 2 + k0
+    if slot < state.sizes.shape[0]:
         if state.sizes[slot, 0] != 1.0:
             _tabulate(state, k0, n, slot)
         return _bisect(state.sizes[slot], k0, u)
@@ -323,9 +321,10 @@ class SparseDirichlet(Prior):
         log_p -= log_p.max()
         p = np.exp(log_p)
         p /= p.sum()
-        rest, cdf = np.append(np.cumsum(p[:0:-1])[::-1], 0.0), np.cumsum(p)
+        rest = np.append(np.cumsum(p[:0:-1])[::-1], 0.0)
         with np.errstate(divide="ignore"):
             log_p, log_rest = np.log(p), np.log(rest)
+        few = 1 + FEW_DRAWS * (FEW_DRAWS + 1) // 2
         return SparsePosterior(
             counts=tally.empty_counts(n_states * n_actions),
             alpha=float(self.alpha),
@@ -336,12 +335,9 @@ class SparseDirichlet(Prior):
             log_factorial=_log_gamma(k + 1),
             log_p=log_p,
             log_rest=log_rest,
-            prior_cdf=cdf / cdf[-1],
             memo_key=np.full(1 << MEMO_BITS, -1, np.int64),
             memo=np.zeros((1 << MEMO_BITS, 6)),
-            sizes=np.zeros(
-                (FEW_DRAWS * (FEW_DRAWS + 1) // 2 if n_states <= TABLE_STATES else 0, n_states + 1)
-            ),
+            sizes=np.zeros((few if n_states <= TABLE_STATES else 1, n_states + 1)),
             mark=np.zeros(n_states + 1, np.int64),
             n_states=n_states,
         )
