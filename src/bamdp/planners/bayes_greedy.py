@@ -245,14 +245,8 @@ class EpsilonGreedy(BayesGreedy):
     1
     """
 
-    epsilon: float = real_number(
-        0.1, low=0.0, high=1.0, help="Probability of a uniformly random action, in [0, 1]."
-    )
-    decay: float = real_number(
-        0.05,
-        low=0.0,
-        help="How fast it falls: after n decisions in a state it is ε / (1 + decay · n) there; 0 keeps it.",
-    )
+    epsilon: float = real_number(0.1, low=0.0, high=1.0, help="Probability of a uniformly random action.")
+    decay: float = real_number(0.05, low=0.0, help="After n decisions in a state it is ε / (1 + decay · n).")
 
     def act(self, memory: BonusMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         explored = exploring_action(belief.space.allowed[state], self._epsilon(memory, state), rng)

@@ -71,9 +71,7 @@ UPDATE = ("moment", "mixture")
 PRIOR_LEVEL = 0.2  # default position of μ0 between the lowest and the highest return
 LEAST_SHAPE = 1.001  # 1 + ε: the variance is infinite for α <= 1
 GAUSS_X, GAUSS_W = np.polynomial.legendre.leggauss(10)
-DOUBLINGS = 2.0 ** np.arange(
-    0, 24
-)  # in units of the scale of a t_2 distribution, whose tail beyond 2^23 is 1e-14
+DOUBLINGS = 2.0 ** np.arange(24)  # scales of a t_2 distribution, whose tail beyond 2^23 is 1e-14
 
 
 class ReturnPosterior(NamedTuple):
@@ -106,19 +104,17 @@ def observed(prior: ReturnPosterior, x: float, variance: float = 0.0) -> ReturnP
 
 
 def moment_update(
-    prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior | None
+    prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior
 ) -> ReturnPosterior:
-    """Apply the moment update for reward ``r`` and a next return with posterior ``after`` (None: terminal)."""
-    if after is None:
-        return observed(prior, r)
+    """Apply the moment update for reward ``r`` and a next return with posterior ``after``."""
     return observed(prior, r + discount * after.mu0, discount**2 * after.return_variance)
 
 
 def mixture_update(
-    prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior | None
+    prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior
 ) -> ReturnPosterior:
     """Apply the mixture update: average posteriors over the unseen return, project onto a Normal-Gamma."""
-    if after is None or discount == 0.0:
+    if discount == 0.0:
         return observed(prior, r)
     mu0, lam, alpha, beta = prior
     scale = math.sqrt(after.beta * (after.lam + 1.0) / (after.lam * after.alpha))
@@ -170,18 +166,10 @@ def log_minus_psi(y: float) -> float:
 
 
 def shape_from_logs(c: float) -> float:
-    """Solve log y − ψ(y) = c > 0 for y by Newton's method on 1/y, starting within 2 percent of the solution."""
-    from scipy.special import polygamma  # slow to import, and only this planner needs it
+    """Solve log y − ψ(y) = c > 0 for y, which lies between 1/(2c) and 1/c."""
+    from scipy.optimize import brentq
 
-    y = (3.0 - c + math.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)
-    for _ in range(50):
-        slope = 1.0 / y - float(polygamma(1, y))  # of log y − ψ(y)
-        inverse = 1.0 / y + (log_minus_psi(y) - c) / (slope * y * y)
-        new = 1.0 / inverse if inverse > 0.0 else 0.5 * y
-        if abs(new - y) <= 1e-14 * y:
-            return new
-        y = new
-    return y
+    return float(brentq(lambda y: log_minus_psi(y) - c, 0.5 / c, 1.0 / c, xtol=1e-300, rtol=1e-15))
 
 
 # --- choosing ---------------------------------------------------------------------------------------------
@@ -302,23 +290,22 @@ class BayesianQLearning(KernelPlanner):
         action, actions, scores = self._decide(memory, belief, state, rng)
         posterior = [memory.pair(state, int(a)) for a in actions]
         spreads = [math.sqrt(p.variance) for p in posterior]
-        weighed = candidates(
-            actions, memory.posterior[0, state, actions], spreads, memory.visits[state, actions]
-        )
-        name = "sampled" if self.selection == "sampling" else "vpi"
-        shown = scores if self.selection == "sampling" else scores - [p.mu0 for p in posterior]
-        details = {name: tuple(shown.tolist()), "normal_gamma": tuple(tuple(p) for p in posterior)}
+        means, visits = memory.posterior[0, state, actions], memory.visits[state, actions]
+        shown = {"sampled": scores} if self.selection == "sampling" else {"vpi": scores - means}
+        details = {name: tuple(x.tolist()) for name, x in shown.items()}
+        details["normal_gamma"] = tuple(tuple(p) for p in posterior)
+        weighed = candidates(actions, means, spreads, visits)
         return Plan(action, float(memory.posterior[0, state, action]), weighed, details=details)
 
     def learn(self, memory: BayesianQMemory, belief: Belief, seen: Transition) -> None:
         s, a, r, s2, _ = seen
-        after = None
-        if not belief.space.terminal[s2]:
+        prior, update = memory.pair(s, a), moment_update if self.update == "moment" else mixture_update
+        if belief.space.terminal[s2]:
+            memory.posterior[:, s, a] = observed(prior, float(r))
+        else:
             means = np.where(belief.space.allowed[s2], memory.posterior[0, s2], -np.inf)
             after = memory.pair(s2, int(np.argmax(means)))
-        update = moment_update if self.update == "moment" else mixture_update
-        new = update(memory.pair(s, a), float(r), memory.discount, after)
-        memory.posterior[:, s, a] = new
+            memory.posterior[:, s, a] = update(prior, float(r), memory.discount, after)
         memory.visits[s, a] += 1
 
     def _decide(

@@ -181,15 +181,8 @@ class BOLT(KernelPlanner):
     BOLT(eta=2.0, tol=0.0001)
     """
 
-    eta: float = real_number(
-        1.0,
-        low=0.0,
-        help="η, how many observations of its best successor each pair is given for free; need not be whole.",
-    )
-    tol: float = positive_number(
-        1e-4,
-        help="Accuracy of the solution: the loss in the optimistic model is at most 2·tol/(1−γ) of its rewards' range.",
-    )
+    eta: float = real_number(1.0, low=0.0, help="η, observations of its best successor given to each pair.")
+    tol: float = positive_number(1e-4, help="Accuracy: the optimistic model loses at most 2·tol/(1−γ).")
 
     def start(self, belief: Belief, discount: float) -> BOLTMemory:
         require_counts(belief, "BOLT")

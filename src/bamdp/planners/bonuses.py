@@ -132,11 +132,9 @@ class VBRB(BonusPlanner):
     VBRB(beta_r=1.0, beta_p=2.0, tol=0.0001)
     """
 
-    beta_r: float = real_number(
-        1.0, low=0.0, help="β_R, weight of the standard deviation of the expected reward."
-    )
+    beta_r: float = real_number(1.0, low=0.0, help="β_R, weight of the expected reward's standard deviation.")
     beta_p: float = real_number(
-        0.5, low=0.0, help="β_P, weight of that of the transition probabilities, in units of reward."
+        0.5, low=0.0, help="β_P, weight of that of the transitions, in units of reward."
     )
     tol: float = positive_number(1e-4, help=TOL_HELP)
 

@@ -112,7 +112,7 @@ def draw_and_solve(belief, workspace, n_models, merged, discount, tol, policy, q
         policy[s] = workspace.solver.policy[s] % belief.space.allowed.shape[1]
 
 
-@dataclass(kw_only=True)
+@dataclass
 class MergedMemory:
     """The merged MDP, its solution and the data that determine when to redraw models."""
 
@@ -120,6 +120,9 @@ class MergedMemory:
     q: np.ndarray  # float64 [S, K·A]
     policy: np.ndarray  # int32 [S]: the action of the best pair of model and action
     discount: float
+    visits: np.ndarray  # int64 [S, A]
+    then: Any = None  # the posterior from which the models were drawn, for SBOSS
+    movement: float = 0.0  # Δ of the last transition, for SBOSS
     due: bool = True
     n_draws: int = 0
 
@@ -136,13 +139,13 @@ class MergedPlanner(KernelPlanner):
         models = float(self.n_models)
         return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
-    def merged(self, belief: Belief, discount: float) -> dict[str, Any]:
-        """Return the initial fields common to all memories."""
+    def start(self, belief: Belief, discount: float) -> MergedMemory:
         S, A, K = belief.n_states, belief.n_actions, self.n_models
         q, policy = np.full((S, K * A), np.nan), np.zeros(S, np.int32)
-        return {"workspace": workspace_for(belief, K), "q": q, "policy": policy, "discount": discount}
+        visits = np.zeros((S, A), np.int64)
+        return MergedMemory(workspace_for(belief, K), q, policy, discount, visits)
 
-    def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: MergedMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if memory.due:
             space = Space(belief.space.terminal, np.tile(belief.space.allowed, self.n_models))
             given = self.n_models, space, memory.discount, self.tol, memory.policy, memory.q
@@ -151,7 +154,7 @@ class MergedPlanner(KernelPlanner):
             memory.n_draws += 1
         return int(memory.policy[state])
 
-    def plan(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: MergedMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         drawn = memory.due
         action = self.act(memory, belief, state, rng)
         q = memory.q[state].reshape(self.n_models, -1)
@@ -162,18 +165,11 @@ class MergedPlanner(KernelPlanner):
         details = {"model": model, "drawn_now": drawn, "n_draws": memory.n_draws}
         return Plan(action, float(q[model, action]), weighed, details=details)
 
-    def on_space_changed(self, memory: Any, belief: Belief) -> None:
+    def on_space_changed(self, memory: MergedMemory, belief: Belief) -> None:
         memory.due = True
 
 
 # --- BOSS ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(kw_only=True)
-class BOSSMemory(MergedMemory):
-    """A merged memory with visit counts for each pair."""
-
-    visits: np.ndarray  # int64 [S, A]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,11 +197,7 @@ class BOSS(MergedPlanner):
     known_after: int = whole_number(10)
     tol: float = positive_number(1e-4)
 
-    def start(self, belief: Belief, discount: float) -> BOSSMemory:
-        visits = np.zeros((belief.n_states, belief.n_actions), np.int64)
-        return BOSSMemory(**self.merged(belief, discount), visits=visits)
-
-    def learn(self, memory: BOSSMemory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: MergedMemory, belief: Belief, seen: Transition) -> None:
         memory.visits[seen.s, seen.a] += 1
         memory.due |= bool(memory.visits[seen.s, seen.a] == self.known_after)
 
@@ -240,14 +232,6 @@ def moments(belief: Belief, row: int) -> tuple[np.ndarray, np.ndarray]:
     return both[0], both[1]
 
 
-@dataclass(kw_only=True)
-class SBOSSMemory(MergedMemory):
-    """A merged memory with the posterior from which the models were drawn."""
-
-    then: Belief
-    movement: float = 0.0  # Δ of the last transition
-
-
 @dataclass(frozen=True, kw_only=True)
 class SBOSS(MergedPlanner):
     """BOSS with smarter sampling.
@@ -273,19 +257,19 @@ class SBOSS(MergedPlanner):
     delta: float = real_number(3.0, low=0.0)
     tol: float = positive_number(1e-4)
 
-    def start(self, belief: Belief, discount: float) -> SBOSSMemory:
-        return SBOSSMemory(**self.merged(belief, discount), then=belief.copy())
+    def start(self, belief: Belief, discount: float) -> MergedMemory:
+        return replace(super().start(belief, discount), then=belief.copy())
 
-    def act(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: MergedMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if memory.due:
             memory.then = belief.copy()
         return super().act(memory, belief, state, rng)
 
-    def plan(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: MergedMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         plan = super().plan(memory, belief, state, rng)
         return replace(plan, details={**plan.details, "movement": memory.movement})
 
-    def learn(self, memory: SBOSSMemory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: MergedMemory, belief: Belief, seen: Transition) -> None:
         if memory.due:
             return
         row = seen.s * belief.n_actions + seen.a
@@ -297,11 +281,11 @@ class SBOSS(MergedPlanner):
         unscaled = belief.rewards.pools and belief.n_observed <= FIRST_REWARDS
         memory.due = memory.movement >= self.delta or unscaled
 
-    def learned(self, memory: SBOSSMemory) -> dict[str, np.ndarray]:
+    def learned(self, memory: MergedMemory) -> dict[str, np.ndarray]:
         then = memory.then.statistics()
         return super().learned(memory) | {THEN + name: array for name, array in then.items()}
 
-    def relearn(self, memory: SBOSSMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+    def relearn(self, memory: MergedMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
         super().relearn(memory, belief, arrays)
         then = {name.removeprefix(THEN): array for name, array in arrays.items() if name.startswith(THEN)}
         memory.then = Belief.from_content({**belief.content(), "statistics": then})

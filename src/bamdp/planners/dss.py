@@ -29,7 +29,6 @@ is on its stack. :mod:`bamdp.planners.sparse_sampling` is the same search with a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -44,7 +43,7 @@ from bamdp.generators.lazy import N_TOUCHED, ROWS, ROWS_AHEAD, UNKNOWN, highest_
 from bamdp.generators.rtdp import ahead, generate_lazily
 from bamdp.planners import tree as trees
 from bamdp.planners.base import Cost, Plan, Transition, candidates, estimate, n_branches
-from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, leaf_value
+from bamdp.planners.shared.leaves import DSS_LEAVES, LEAF_HELP, leaf_value
 from bamdp.planners.shared.workspace import Workspace, lazy_workspace_for, workspace_for
 from bamdp.planners.tree import CHOICE_HERE, NO_NODE, NODE_HERE, TreePlanner, TreeRecord
 
@@ -59,7 +58,7 @@ class DSSParams(NamedTuple):
     """Parameters that stay fixed between searches."""
 
     generator: Any  # parameters of the compiled policy generator; None for a pure-Python one
-    leaf: ModelLeaf | None
+    leaf: int | None  # an index of DSS_LEAVES; None for 0
     discount: float
     n_policies: int  # N
     n_samples: int  # M
@@ -81,7 +80,6 @@ class DSSTree(NamedTuple):
     value: Annotated[np.ndarray, "float64 [N]"]  # its Q
     spread: Annotated[np.ndarray, "float64 [N]"]  # standard deviation of its M samples
     best: Annotated[np.ndarray, "int32 [S]"]  # best root policy, UNKNOWN in unexplored states of its model
-    known: Annotated[np.ndarray, "int64 [Z]"]  # of lazily drawn models: number of known states, their indices
 
 
 @kernel
@@ -106,7 +104,7 @@ def search(belief, workspace, params, tree, record, s, rng):
             value = leaf_value(params.leaf, belief, rows, workspace.leaf_solver, params.discount, s, rng)
             h -= 1
         else:
-            if tree.at[h, SAMPLE] == DUE and _needs_python(rows, params.generator):
+            if tree.at[h, SAMPLE] == DUE and rows is not None and params.generator is None:
                 tree.level[0] = h
                 return False
             if tree.at[h, SAMPLE] == DUE:  # lines 6 to 8
@@ -176,15 +174,6 @@ def _turn_to(belief, rows, tree, h, i):
 
 
 @primitive
-def _needs_python(rows, generator):
-    """Return whether policies come from a pure-Python generator."""
-    if rows is None:
-        return False
-    else:
-        return generator is None
-
-
-@primitive
 def _draw_policy(belief, workspace, rows, lazy, generator, discount, tree, h, rng):
     """Draw a model and compute its policy for stage ``h``; no-op in sparse sampling."""
     if rows is None or generator is None:
@@ -247,23 +236,20 @@ def _finish_policy(belief, rows, lazy, params, tree, record, h, rng):
 @primitive
 def _keep_policy(belief, rows, lazy, generator, discount, tree, rng):
     """Store the root's policy in ``tree.best``, with UNKNOWN in unexplored states of its model."""
-    best, known = tree.best, tree.known
+    best = tree.best
     if rows is None:
         return
     elif lazy is None:
         for t in range(best.shape[0]):
             best[t] = tree.policy[0, t]
     else:
-        for i in range(1, known[0] + 1):
-            best[known[i]] = UNKNOWN
-        known[0] = 0
+        for t in range(best.shape[0]):
+            best[t] = UNKNOWN
         needed = ROWS_AHEAD if ahead(generator) else ROWS  # choosing an action then draws nothing
         for i in range(lazy.number[0, N_TOUCHED]):
             s = np.int64(lazy.touched[0, i])
             if lazy.drawn[0, s] >= needed:
                 best[s] = lazy_action(lazy, belief, discount, ahead(generator), 0, s, rng)
-                known[0] += 1
-                known[known[0]] = s
 
 
 @primitive
@@ -309,22 +295,10 @@ class DSS(TreePlanner):
     n_samples: int = whole_number(4, help="M, samples of each policy")
     n_steps: int = whole_number(20, help="K, steps between two branchings")
     n_stages: int = whole_number(1, help="H, stages: the tree is K·H steps deep")
-    generator: Any = generator_parameter(  # noqa: RUF009
-        "pi",
-        or_function=True,
-        help="from a sampled model to a policy: a name, a Generator such as RTDP(depth=50), or any function "
-        "(mdp, discount) -> policy in plain Python",
-    )
-    leaf: str = choice(
-        "zero",
-        DSS_LEAVES,
-        help="value after the last stage: 0; the optimal value of the mean model after the simulated updates; the mean "
-        "optimal value of two sampled models; the value of the mean model's policy on them",
-    )
+    generator: Any = generator_parameter("pi")  # noqa: RUF009
+    leaf: str = choice("zero", DSS_LEAVES, help=LEAF_HELP)
     replan_every: int = whole_number(
-        1,
-        help="real steps for which the best policy is followed; fewer in large worlds, if it comes to a state that "
-        "trials have not looked at",
+        1, help="real steps for which the best policy is followed, if it is known"
     )
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
@@ -339,7 +313,7 @@ class DSS(TreePlanner):
         large = S > WHOLE_MODELS and math.isfinite(highest_reward(belief))
         leaf = None
         if self.leaf != "zero":
-            leaf = ModelLeaf(DSS_LEAVES.index(self.leaf))
+            leaf = DSS_LEAVES.index(self.leaf)
             workspace = workspace_for(belief, leaves=True)
         elif large and getattr(generator, "lazy", False):
             workspace = lazy_workspace_for(belief, H, discount)
@@ -347,10 +321,7 @@ class DSS(TreePlanner):
             workspace = workspace_for(belief)
         compiled = generator.parameters() if isinstance(generator, Generator) else None
         params = DSSParams(compiled, leaf, discount, N, self.n_samples, self.n_steps)
-        lazy = workspace.lazy is not None
-        tree = zeros(DSSTree, L=H + 1, H=H, N=N, S=S, W=0 if lazy else S, Z=1 + S if lazy else 0)
-        if lazy:
-            tree.best[:] = UNKNOWN
+        tree = zeros(DSSTree, L=H + 1, H=H, N=N, S=S, W=S if workspace.lazy is None else 0)
         return DSSMemory(workspace, params, tree)
 
     def act(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
@@ -394,12 +365,6 @@ class DSS(TreePlanner):
 
     def begin(self, memory: DSSMemory, belief: Belief, state: int) -> None:
         memory.steps_left = 0
-
-    def relearn(self, memory: DSSMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
-        super().relearn(memory, belief, arrays)
-        known = np.flatnonzero(memory.tree.best != UNKNOWN)
-        if len(memory.tree.known):
-            memory.tree.known[: 1 + len(known)] = [len(known), *known]
 
     def on_space_changed(self, memory: DSSMemory, belief: Belief) -> None:
         memory.steps_left = 0

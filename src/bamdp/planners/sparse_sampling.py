@@ -68,7 +68,7 @@ class SparseSampling(TreePlanner):
     def start(self, belief: Belief, discount: float) -> DSSMemory:
         A, C, D = belief.n_actions, self.width, self.depth
         params = DSSParams(None, None, discount, n_policies=A, n_samples=C, n_steps=1)
-        return DSSMemory(NO_MODELS, params, zeros(DSSTree, L=D + 1, H=D, N=A, S=0, W=0, Z=0))
+        return DSSMemory(NO_MODELS, params, zeros(DSSTree, L=D + 1, H=D, N=A, S=0, W=0))
 
     def plan(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         tree = memory.tree

@@ -381,16 +381,14 @@ def chosen_nodes(
 ) -> NDArray[np.bool_]:
     """Return which nodes are reached by best choices: all samples of the root's choice, their best choices, and so
     on."""
-    chosen = np.zeros(len(parent), bool)
-    chosen[[ROOT, root_choice]] = True
-    best = np.full(len(parent), -np.inf)  # of the choices at a hyper-state
-    choices = np.flatnonzero(kind == CHOICE)
-    np.fmax.at(best, parent[choices], value[choices])
-    first = np.full(len(parent), NO_NODE)
-    at_best = choices[~(value[choices] < best[parent[choices]])]
-    first[parent[at_best][::-1]] = at_best[::-1]
-    for node in range(1, len(parent)):
+    first = np.full(len(parent), NO_NODE)  # of the best choices at a hyper-state
+    for node in range(len(parent) - 1, 0, -1):
         above = parent[node]
-        if above != ROOT and chosen[above]:
-            chosen[node] = kind[node] == HYPER_STATE or first[above] == node
+        if kind[node] == CHOICE and (first[above] == NO_NODE or not value[node] < value[first[above]]):
+            first[above] = node
+    first[ROOT] = root_choice
+    chosen = np.zeros(len(parent), bool)
+    chosen[ROOT] = True
+    for node in range(1, len(parent)):
+        chosen[node] = chosen[parent[node]] and (kind[node] == HYPER_STATE or first[parent[node]] == node)
     return chosen

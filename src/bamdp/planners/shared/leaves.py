@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from bamdp._kernels.jit import inner
 from bamdp._kernels.solve import evaluate_solver_policy, solve
 from bamdp.beliefs.kernels import mean_model, sample_model
 
 DSS_LEAVES = ("zero", "mean", "upper", "policy")
+LEAF_HELP = (
+    "value after the last stage: 0; that of the mean model; of two sampled models; of its policy in them"
+)
 MEAN_LEAF, UPPER_LEAF = DSS_LEAVES.index("mean"), DSS_LEAVES.index("upper")
 LEAF_MODELS, LEAF_TOL = 2, 1e-3  # number of models sampled per leaf, accuracy of their solutions
-
-
-class ModelLeaf(NamedTuple):
-    """Parameters of leaf values from solved models, warm-started from earlier leaves."""
-
-    kind: int  # an index of DSS_LEAVES
 
 
 @inner
@@ -25,15 +20,15 @@ def leaf_value(leaf, belief, rows, solver, discount, s, rng):
     if leaf is None:
         return 0.0
     else:
-        if leaf.kind != UPPER_LEAF:
+        if leaf != UPPER_LEAF:
             mean_model(belief, rows)
             solve(rows, belief.space, discount, LEAF_TOL, solver, False)
-            if leaf.kind == MEAN_LEAF:  # optimal value of the mean model
+            if leaf == MEAN_LEAF:  # optimal value of the mean model
                 return solver.values[s]
         total = 0.0
         for _ in range(LEAF_MODELS):
             sample_model(belief, rows, rng)
-            if leaf.kind == UPPER_LEAF:  # mean optimal value of a few sampled models
+            if leaf == UPPER_LEAF:  # mean optimal value of a few sampled models
                 solve(rows, belief.space, discount, LEAF_TOL, solver, True)
             else:  # mean value of the mean model's policy in these models
                 evaluate_solver_policy(rows, belief.space, discount, LEAF_TOL, solver)
