@@ -18,10 +18,9 @@ SMALL = 1e-5
 
 def drawn(agent):
     """(P [K, S, A, S], r [K, S, A]) of the models at hand."""
-    rows, n = agent.memory.workspace.rows, agent.planner.n_models
-    order = np.array([[[(s * n + k) * A + a for a in range(A)] for s in range(S)] for k in range(n)])
-    P = np.array([dense_row(rows, row, S) for row in order.ravel()]).reshape(n, S, A, S)
-    return P, rows.reward[order]
+    models = agent.memory.models
+    P = np.array([[dense_row(rows, row, S) for row in range(S * A)] for rows in models])
+    return P.reshape(-1, S, A, S), np.array([rows.reward.reshape(S, A) for rows in models])
 
 
 def stages(agent):

@@ -24,7 +24,7 @@ can be used; models with dependent rows are drawn as a whole.
 
 **Several models in one layout.** K models with S states and A actions are stored as one model with K·A actions per
 state: action k·A + a is action a in model k, so its row is (s·K + k)·A + a. Solving this model directly solves the
-merged MDP, in which every step may use a different model. SBOSS and MCBRL use the same layout.
+merged MDP, in which every step may use a different model. SBOSS uses the same layout.
 
 Reference: Asmuth, Li, Littman, Nouri & Wingate, "A Bayesian sampling approach to exploration in reinforcement
 learning" (UAI 2009).

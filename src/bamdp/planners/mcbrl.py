@@ -45,22 +45,16 @@ from typing import ClassVar
 import numpy as np
 
 from bamdp._kernels.jit import inner, kernel
-from bamdp._kernels.rows import Rows, Space, average, row_value
+from bamdp._kernels.rows import Rows, average, row_value
 from bamdp._kernels.solve import solve
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import sample_model
 from bamdp.planners.base import Cost, Plan, candidates, estimate
-from bamdp.planners.boss import draw_models
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.thompson import RESAMPLE, Redrawing
 
 MCBRL_POLICIES = ("upper", "lower")
-
-
-@kernel
-def draw(belief, workspace, n_models, rng):
-    """Draw K models into ``workspace.rows``."""
-    draw_models(belief, workspace.rows, n_models, rng)
 
 
 @kernel
@@ -77,7 +71,10 @@ def upper_values(rows, space, discount, tol, solver, q):
 
 @kernel
 def lower_values(rows, space, discount, n_stages, low, values, q):
-    """Write Q_{k,1} to ``q`` [K, S, A] by multi-sample backward induction; ``values`` [K, S] is a buffer for V."""
+    """Write Q_{k,1} to ``q`` [K, S, A] by multi-sample backward induction; ``values`` [K, S] is a buffer for V.
+
+    ``rows`` holds the K models one after the other.
+    """
     n_states, n_actions = space.allowed.shape
     n_models = q.shape[0]
     for k in range(n_models):
@@ -88,8 +85,8 @@ def lower_values(rows, space, discount, n_stages, low, values, q):
             mean = average(values[k])
             for s in range(n_states):
                 for a in range(n_actions):
-                    place = (s * n_models + k) * n_actions + a
-                    q[k, s, a] = rows.reward[place] + discount * row_value(rows, place, values[k], mean)
+                    row = (k * n_states + s) * n_actions + a
+                    q[k, s, a] = rows.reward[row] + discount * row_value(rows, row, values[k], mean)
         for s in range(n_states):
             if space.terminal[s]:
                 continue
@@ -117,6 +114,7 @@ class MCBRLMemory:
     """The sampled models and their action values."""
 
     workspace: Workspace
+    models: list[Rows]  # empty in a loaded agent
     discount: float
     q: np.ndarray  # float64 [K, S, A]
     age: int = -1  # steps since the last draw; -1 if a new one is due
@@ -159,11 +157,11 @@ class MCBRL(Redrawing):
 
     def start(self, belief: Belief, discount: float) -> MCBRLMemory:
         q = np.zeros((self.n_models, belief.n_states, belief.n_actions))
-        return MCBRLMemory(workspace_for(belief, self.n_models), discount, q)
+        return MCBRLMemory(workspace_for(belief), [], discount, q)
 
     def act(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if self.draw_is_due(memory, rng):
-            belief.run(draw, memory.workspace, self.n_models, rng)
+            memory.models = [self._draw(memory, belief, rng) for _ in range(self.n_models)]
             self.bound(memory, belief, self.policy, memory.q)
             memory.age = 0
         memory.age += 1
@@ -173,7 +171,7 @@ class MCBRL(Redrawing):
     def plan(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         warm, other = memory.workspace.solver.values.copy(), np.full_like(memory.q, np.nan)
-        if memory.workspace.rows.span[0, 0] >= 0:  # a loaded agent has action values but no models
+        if memory.models:
             self.bound(memory, belief, "lower" if self.policy == "upper" else "upper", other)
         memory.workspace.solver.values[:] = warm
         upper, lower = (memory.q, other) if self.policy == "upper" else (other, memory.q)
@@ -188,28 +186,31 @@ class MCBRL(Redrawing):
         weighed = candidates(actions, q.mean(axis=0), spreads, self.n_models)
         return Plan(action, float(memory.q[:, state, action].mean()), weighed, details=details)
 
+    def _draw(self, memory: MCBRLMemory, belief: Belief, rng: np.ndarray) -> Rows:
+        """Draw a model."""
+        rows = memory.workspace.rows
+        n = belief.run(sample_model, rows, rng)
+        return Rows(*(array.copy() for array in rows._replace(index=rows.index[:n], prob=rows.prob[:n])))
+
     def bound(self, memory: MCBRLMemory, belief: Belief, name: str, q: np.ndarray) -> None:
         """Write the action values of the sampled models for one of the two bounds to ``q`` [K, S, A]."""
-        rows, solver = memory.workspace.rows, memory.workspace.solver
-        discount, space = memory.discount, belief.space
+        models, solver, discount, space = (
+            memory.models,
+            memory.workspace.solver,
+            memory.discount,
+            belief.space,
+        )
         if name == "upper":
-            for k in range(self.n_models):
-                belief.call(upper_values, self.model(rows, space, k), space, discount, self.tol, solver, q[k])
+            for k, rows in enumerate(models):
+                belief.call(upper_values, rows, space, discount, self.tol, solver, q[k])
             return
-        low = min(0.0, float(rows.reward.min())) / (1.0 - discount)
+        span, index, prob, background, reward = map(np.concatenate, zip(*models))
+        lengths = [len(rows.index) for rows in models]
+        span += np.repeat(np.cumsum(lengths) - lengths, len(models[0].span))[:, None]
+        low = min(0.0, float(reward.min())) / (1.0 - discount)
         beyond = 1.0 / (1.0 - discount)  # relative to the range of the rewards
         n_stages = 1
         if discount > 0.0 and beyond > self.tol:
             n_stages = max(1, math.ceil(math.log(self.tol / beyond) / math.log(discount)))
+        rows = Rows(span, index, prob, background, reward)
         lower_values(rows, space, discount, n_stages, low, np.empty(q.shape[:2]), q)
-
-    def model(self, rows: Rows, space: Space, k: int) -> Rows:
-        """Return the k-th model as a view that starts at the entries of its first row."""
-        S, A = space.allowed.shape
-        span, background, reward = (
-            np.ascontiguousarray(x.reshape(S, self.n_models, A, -1)[:, k].reshape(S * A, -1))
-            for x in (rows.span, rows.background, rows.reward)
-        )
-        begin, end = span[0, 0], span[-1, 1]
-        entries = rows.index[begin:end], rows.prob[begin:end]
-        return Rows(span - begin, *entries, background.ravel(), reward.ravel())
