@@ -244,7 +244,7 @@ def test_bad_parameters_are_refused_when_made(bad, message):
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ([0, 1], "one action for each of the 3 states"),
+        ([0, 1], "an integer for each of 3 states"),
         ([0, 1, 5], "action 5 in state 2"),
         ([0.0, 1.0, 1.0], "integers"),
     ],

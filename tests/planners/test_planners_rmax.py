@@ -163,7 +163,7 @@ def test_pairs_with_many_outcomes_are_learned():
 
 
 def test_rewards_without_bounds_are_refused():
-    with pytest.raises(ValueError, match="RMax needs a largest reward"):
+    with pytest.raises(ValueError, match="RMax needs the range of the rewards"):
         agent_of(RMax(), {"rewards": bamdp.NormalGamma()})
 
 

@@ -8,9 +8,7 @@ from bamdp.generators.builtin import PI, VI, Generator, generate, python_policy,
 from bamdp.generators.rtdp import BOUNDS, RTDP
 
 GENERATORS: dict[str, type[Generator]] = {"pi": PI, "rtdp": RTDP, "vi": VI}
-GENERATOR_HELP = (
-    "from a sampled model to a policy: a name, a Generator, or a function (mdp, discount) -> policy"
-)
+GENERATOR_HELP = "a name, a Generator such as RTDP(depth=50), or a function (mdp, discount) -> policy"
 
 
 def generator_parameter(default: str) -> Any:
@@ -22,8 +20,7 @@ def _check_generator(generator: Any, name: str) -> None:
     if isinstance(generator, str):
         _checks.one_of(generator, name, GENERATORS)
     elif not isinstance(generator, Generator) and not callable(generator):
-        kinds = f"{', '.join(GENERATORS)}, a Generator such as RTDP(depth=50), or a function (mdp, discount) -> policy"
-        raise TypeError(f"{name} must be one of {kinds}; got {generator!r}")
+        raise TypeError(f"{name} must be {GENERATOR_HELP}; got {generator!r}")
 
 
 def make_generator(generator: Any) -> Any:

@@ -59,18 +59,17 @@ def python_policy(generator: Any, mdp: FiniteMDP, discount: float) -> np.ndarray
     """Run a pure-Python generator, validate its policy and return it."""
     policy = np.asarray(generator(mdp, discount))
     if policy.shape != (mdp.n_states,) or not np.issubdtype(policy.dtype, np.integer):
+        kind = f"shape {list(policy.shape)} of {policy.dtype}"
         raise ValueError(
-            f"the generator must return one action for each of the {mdp.n_states} states (integers), got "
-            f"shape {list(policy.shape)} of {policy.dtype}"
+            f"the generator must return an integer for each of {mdp.n_states} states, got {kind}"
         )
     bad = np.flatnonzero((policy < 0) | (policy >= mdp.n_actions))
     if not len(bad):
         allowed = np.asarray(mdp.action_mask)[np.arange(mdp.n_states), policy]
         bad = np.flatnonzero(~allowed & ~np.asarray(mdp.terminal))
     if len(bad):
-        raise ValueError(
-            f"the generator chose action {policy[bad[0]]} in state {bad[0]}, which does not exist"
-        )
+        s = bad[0]
+        raise ValueError(f"the generator chose action {policy[s]} in state {s}, which does not exist")
     return policy.astype(np.int32)
 
 

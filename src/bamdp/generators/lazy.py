@@ -183,7 +183,6 @@ def lazy_action(models, belief, discount, ahead, h, s, rng):
     if models.drawn[h, s] == UNTOUCHED or models.action[h, s] == UNKNOWN:
         open_state(models, belief, discount, ahead, h, s, rng)
         rows = stage_rows(models, h)
-        models.action[h, s] = best_action(rows, belief.space, discount, s, models.values[h], models.mean[h])[
-            0
-        ]
+        action, _ = best_action(rows, belief.space, discount, s, models.values[h], models.mean[h])
+        models.action[h, s] = action
     return np.int64(models.action[h, s])

@@ -107,9 +107,8 @@ class RaceSpace(NamedTuple):
     queue: changes.StateQueue
 
     def __deepcopy__(self, memo: Any) -> RaceSpace:
-        return duplicate(
-            self._replace(links=changes.new_links(len(self.solver.values), len(self.links.source)))
-        )
+        links = changes.new_links(len(self.solver.values), len(self.links.source))
+        return duplicate(self._replace(links=links))
 
 
 class RaceParams(NamedTuple):
@@ -337,7 +336,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
     The belief, the mean model and the current model are restored before returning.
     """
     n_states, n_actions = belief.space.allowed.shape
-    model, solver = space.model, space.solver
+    R, model, solver = belief.rewards, space.model, space.solver
     last, kept_last, n_links = n_states * n_actions - 1, race.passed.shape[0], space.links.number[0]
     keep_row(space.mean, race, last, kept_last)
     race.number[MARK] += 1
@@ -365,9 +364,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
                 r = model.reward[row]
                 if params.redraws:  # the reward is drawn from its predictive distribution, whose mean is
                     begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
-                    r = verbs.expected_reward(
-                        belief.rewards, row, model.index, model.prob, begin, end, background
-                    )
+                    r = verbs.expected_reward(R, row, model.index, model.prob, begin, end, background)
                 q += weight * (r + params.discount * row_value(model, row, race.base, mean) - race.base[s])
             before = s
             s = _draw_next(model, row, n_states, rng)
@@ -375,9 +372,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
             if solves_changes(belief, params) and not is_listed(space.mean.index, begin, end, s):
                 changes.add_link(space.links, before, s)  # the mean model will contain this transition
             verbs.push(belief.transitions, row, s)
-            verbs.push_reward(
-                belief.rewards, row, s, verbs.draw_model_reward(belief.rewards, choice, row, s, rng)
-            )
+            verbs.push_reward(R, row, s, verbs.draw_model_reward(R, choice, row, s, rng))
             n, n_fresh = _pass_rows(belief, space, params, race, row, begin_mark, n, n_fresh)
             pushed += 1
             weight *= params.discount
@@ -401,7 +396,7 @@ def _gain(belief, space, params, race, n, choice, s, rng):
     In environments with a few dozen states it is computed exactly. In larger ones it is sampled by simulating the
     policy, which is much cheaper than evaluating it and adds little to the variance between models.
     """
-    model, solver = space.model, space.solver
+    R, model, solver = belief.rewards, space.model, space.solver
     n_states = solver.policy.shape[0]
     same = not params.redraws
     for t in range(n_states):
@@ -413,9 +408,8 @@ def _gain(belief, space, params, race, n, choice, s, rng):
             row = race.passed[i]
             race.model_reward[i] = model.reward[row]
             begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
-            model.reward[row] = verbs.sample_reward(
-                belief.rewards, choice, row, model.index, model.prob, begin, end, background, rng
-            )
+            r = verbs.sample_reward(R, choice, row, model.index, model.prob, begin, end, background, rng)
+            model.reward[row] = r
     if n_states <= FEW_IF_DENSE:
         evaluate_solver_policy(model, belief.space, params.discount, params.tol, solver)
         gain = solver.values[s] - race.base[s]
@@ -545,11 +539,6 @@ def _known_range(belief: Belief) -> float | None:
     return high - low if math.isfinite(high - low) and high > low else None
 
 
-def _bonus_rule(belief: Belief, unit: float) -> Any:
-    """Return the rule for the bonus u: based on counts, or on standard deviations for priors without counts."""
-    return BEBRule(1.0) if belief.transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0)
-
-
 @dataclass
 class RaceMemory:
     """State kept between decisions: buffers and the values that warm-start the next one."""
@@ -643,10 +632,8 @@ class AdaptiveDSS(KernelPlanner):
         most = depth * (A if transitions.changes == "state" else 1)  # rows visited by a trial
         n_rows = most + self.n_stages + 2 if transitions.changes != "all" else 0  # rows written by a trial
         params = RaceParams(
-            rule=_bonus_rule(belief, unit),
+            **self._in_units(belief, unit),
             discount=discount,
-            tol=unit * float(self.tol),
-            trial_tol=unit * float(self.trial_tol),
             n_steps=self.n_steps,
             n_stages=self.n_stages,
             first_models=self.first_models,
@@ -677,11 +664,12 @@ class AdaptiveDSS(KernelPlanner):
         unit = float(np.ptp(expected)) if len(expected) else 0.0
         if unit > 0.0:
             memory.race.weight[:] = unit * self._ladder()
-            memory.params = memory.params._replace(
-                rule=_bonus_rule(belief, unit),
-                tol=unit * float(self.tol),
-                trial_tol=unit * float(self.trial_tol),
-            )
+            memory.params = memory.params._replace(**self._in_units(belief, unit))
+
+    def _in_units(self, belief: Belief, unit: float) -> dict[str, Any]:
+        """Return the parameters that depend on the unit of rewards, among them u: by counts if there are any."""
+        rule = BEBRule(1.0) if belief.transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0)
+        return {"rule": rule, "tol": unit * float(self.tol), "trial_tol": unit * float(self.trial_tol)}
 
     def act(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         self._set_unit(memory, belief)

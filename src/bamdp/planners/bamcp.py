@@ -78,12 +78,12 @@ from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
 from bamdp.planners import tree as trees
 from bamdp.planners.base import (
-    MANY_OUTCOMES,
     Cost,
     Plan,
     Transition,
     any_best,
     candidates,
+    enumerable_rewards,
     estimate,
     spread_of,
 )
@@ -331,7 +331,7 @@ class BAUCT(HistoryPlanner):
 
     def start(self, belief: Belief, discount: float) -> UCTMemory:
         S, A, depth = belief.n_states, belief.n_actions, self._depth(discount)
-        by_reward = 1 < (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES
+        by_reward = enumerable_rewards(belief) and belief.rewards.n_outcomes > 1
         most = max(2, TREE_BYTES // node_bytes(A))
         n_nodes = most if self.time_limit is not None else min(most, self.n_simulations + 1)
         q = np.zeros((S, A))
@@ -440,10 +440,7 @@ class BAMCP(BAUCT):
     def _model(self, belief: Belief, depth: int) -> DrawnRows | None:
         shared = belief.rewards.shares_weights
         if shared and self.root_sampling == "rows":
-            raise ValueError(
-                'root_sampling="rows" cannot draw the rewards that come with a finite set of models; use "auto" '
-                'or "predictive", which have the same law'
-            )
+            raise ValueError('root_sampling="rows" cannot draw rewards that come with models; use "auto"')
         weighted = not belief.transitions.independent_rows and not shared
         if self.root_sampling == "predictive" or (self.root_sampling == "auto" and not weighted):
             return None

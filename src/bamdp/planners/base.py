@@ -23,7 +23,6 @@ from bamdp._kernels.random import below, uniform
 from bamdp._parameters import Declared
 
 MANY_OUTCOMES = 1_000_000  # larger numbers of rewards count as infinite
-GREEDY = -1  # returned by exploring_action to select the greedy action
 STEP_SECONDS = 25e-9  # per simulated step
 OUTCOME_STEPS = 120.0  # simulated steps as long as one in a tree that bounds or samples values on the way
 PAIR_SECONDS = 250e-9  # to draw and solve a model, per state-action pair
@@ -137,9 +136,9 @@ def random_action(allowed: np.ndarray, rng: np.ndarray) -> int:
     return int(actions[below(rng, len(actions))])
 
 
-def exploring_action(allowed: np.ndarray, epsilon: float, rng: np.ndarray) -> int:
-    """Return a uniformly random action with probability ``epsilon``, else GREEDY."""
-    return random_action(allowed, rng) if uniform(rng) < epsilon else GREEDY
+def exploring_action(allowed: np.ndarray, epsilon: float, rng: np.ndarray) -> int | None:
+    """Return a uniformly random action with probability ``epsilon``, else None."""
+    return random_action(allowed, rng) if uniform(rng) < epsilon else None
 
 
 def candidates(
@@ -167,6 +166,20 @@ def exact_candidates(values: np.ndarray) -> tuple[Candidate, ...]:
     """Return actions with exact values as candidates; NaN marks actions that do not exist."""
     actions = np.flatnonzero(~np.isnan(values))
     return candidates(actions, values[actions], spreads=0.0)
+
+
+def enumerable_rewards(belief: Belief) -> bool:
+    """Return whether a transition has finitely many possible rewards, and not too many to enumerate."""
+    return 1 <= (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES
+
+
+def known_range(belief: Belief, name: str, otherwise: str) -> tuple[float, float]:
+    """Return the lowest and the highest possible reward; raise an error for planner ``name`` if there are none."""
+    low, high = map(float, belief.rewards.reward_range)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        text = f"{name} needs the range of the rewards, and {belief.reward_model} has none; give it bounds=(low, high)"
+        raise ValueError(f"{text}, in text for instance normal:bounds=(0,1), or {otherwise}")
+    return low, high
 
 
 def auto_reach(steps: int, n_states: int, n_actions: int) -> int:

@@ -50,7 +50,6 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, mean_model
 from bamdp.planners.base import (
-    GREEDY,
     KernelPlanner,
     Plan,
     Transition,
@@ -251,12 +250,12 @@ class EpsilonGreedy(BayesGreedy):
     def act(self, memory: BonusMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         explored = exploring_action(belief.space.allowed[state], self._epsilon(memory, state), rng)
         usual = super().act(memory, belief, state, rng)
-        return usual if explored == GREEDY else explored
+        return usual if explored is None else explored
 
     def plan(self, memory: BonusMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         epsilon, before = self._epsilon(memory, state), rng.copy()
         action = self.act(memory, belief, state, rng)
-        explored = exploring_action(belief.space.allowed[state], epsilon, before) != GREEDY
+        explored = exploring_action(belief.space.allowed[state], epsilon, before) is not None
         actions = np.flatnonzero(~np.isnan(memory.q))
         weighed = candidates(actions, memory.q[actions], counts=memory.visits[state, actions])
         details = {"epsilon": epsilon, "explored": explored, "greedy_action": int(np.nanargmax(memory.q))}

@@ -64,7 +64,7 @@ from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import gamma, normal
 from bamdp._parameters import choice, positive_number, real_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import KernelPlanner, Plan, Transition, best_of, candidates
+from bamdp.planners.base import KernelPlanner, Plan, Transition, best_of, candidates, known_range
 
 SELECTION = ("vpi", "sampling")
 UPDATE = ("moment", "mixture")
@@ -265,18 +265,14 @@ class BayesianQLearning(KernelPlanner):
 
     def prior(self, belief: Belief, discount: float) -> ReturnPosterior:
         """Return the prior for every pair."""
-        low, high = (float(x) / (1.0 - discount) for x in belief.rewards.reward_range)
-        if not (math.isfinite(low) and math.isfinite(high)) and (self.mu0 is None or self.beta is None):
-            raise ValueError(
-                f"{belief.reward_model} sets no bounds on rewards to derive a prior over returns from; give it "
-                "bounds=(low, high), in text for instance normal:bounds=(0,1), or give mu0 and beta"
-            )
-        mu0 = low + PRIOR_LEVEL * (high - low) if self.mu0 is None else float(self.mu0)
-        beta = self.beta
-        if beta is None:
+        mu0, beta = self.mu0, self.beta
+        if mu0 is None or beta is None:
+            bounds = known_range(belief, "BayesianQLearning", "give mu0 and beta")
+            low, high = (r / (1.0 - discount) for r in bounds)
             width = high - low if high > low else 1.0 / (1.0 - discount)
-            beta = (self.spread * width) ** 2 * self.lam * (self.alpha - 1.0)
-        return ReturnPosterior(mu0, float(self.lam), float(self.alpha), float(beta))
+            mu0 = low + PRIOR_LEVEL * (high - low) if mu0 is None else mu0
+            beta = (self.spread * width) ** 2 * self.lam * (self.alpha - 1.0) if beta is None else beta
+        return ReturnPosterior(float(mu0), float(self.lam), float(self.alpha), float(beta))
 
     def start(self, belief: Belief, discount: float) -> BayesianQMemory:
         shape = (belief.n_states, belief.n_actions)

@@ -53,7 +53,16 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
 from bamdp.planners import tree as trees
-from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, any_best, candidates, estimate, n_branches
+from bamdp.planners.base import (
+    OUTCOME_STEPS,
+    Cost,
+    Plan,
+    any_best,
+    candidates,
+    estimate,
+    known_range,
+    n_branches,
+)
 from bamdp.planners.tree import NO_NODE, NODES, ROOT, HistoryTree, TreePlanner, TreeRecord
 
 BFS3_LEAVES = ("upper", "zero")
@@ -327,18 +336,12 @@ class BFS3(TreePlanner):
         return estimate(n_states, n_actions, models=0.0, steps=steps_of_all, bytes=nodes * steps)
 
     def start(self, belief: Belief, discount: float) -> BFS3Memory:
-        low, high = map(float, belief.rewards.reward_range)
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(
-                f"BFS3 bounds values by the range of the rewards, and {belief.reward_model} "
-                "has none; give it bounds=(low, high), in text for instance normal:bounds=(0,1), or use a planner "
-                "without bounds, such as BAMCP"
-            )
+        bounds = known_range(belief, "BFS3", "use a planner without bounds, such as BAMCP")
         A, C, D = belief.n_actions, self.n_successors, self.depth
         # a trajectory draws C·A successors per step; the tree's size is also bounded
         M = 1 + int(min(n_branches(A * C, D - 1), float(A * C) * self.n_trajectories * D))
-        tree, bounds = zeros(HistoryTree, M=M, A=A), zeros(BFS3Bounds, M=M, A=A, D=D)
-        return BFS3Memory(tree, bounds, zeros(RootSuccessors, A=A, C=C), discount, (low, high))
+        tree, arrays = zeros(HistoryTree, M=M, A=A), zeros(BFS3Bounds, M=M, A=A, D=D)
+        return BFS3Memory(tree, arrays, zeros(RootSuccessors, A=A, C=C), discount, bounds)
 
     def _search(
         self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray

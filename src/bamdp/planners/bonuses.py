@@ -62,10 +62,8 @@ from bamdp.planners.bayes_greedy import TOL_HELP, BonusMemory, BonusPlanner, bon
 def require_counts(belief: Belief, name: str) -> None:
     """Raise an error if the belief does not count transitions row by row."""
     if not belief.transitions.counts_transitions:
-        raise ValueError(
-            f"{name} needs a prior that counts transitions, such as Dirichlet, SparseDirichlet or a Mixture of "
-            f"them; {belief.prior} has no counts: use VBRB, SBOSS or ThompsonSampling with it"
-        )
+        text = f"{belief.prior} has no counts: use VBRB, SBOSS or ThompsonSampling with it"
+        raise ValueError(f"{name} needs a prior that counts transitions, such as SparseDirichlet; {text}")
 
 
 class BEBRule(NamedTuple):
@@ -133,9 +131,7 @@ class VBRB(BonusPlanner):
     """
 
     beta_r: float = real_number(1.0, low=0.0, help="β_R, weight of the expected reward's standard deviation.")
-    beta_p: float = real_number(
-        0.5, low=0.0, help="β_P, weight of that of the transitions, in units of reward."
-    )
+    beta_p: float = real_number(0.5, low=0.0, help="β_P, weight of that of the transitions, in reward units.")
     tol: float = positive_number(1e-4, help=TOL_HELP)
 
     def rule(self) -> VBRBRule:

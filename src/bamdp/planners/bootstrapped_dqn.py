@@ -124,14 +124,7 @@ def backward(
     out.b3[...] = dq.sum(axis=1, keepdims=True)
 
 
-def adam(
-    parameters: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    gradient: np.ndarray,
-    rate: Any,
-    epsilon: Any,
-) -> None:
+def adam(parameters: Any, first: Any, second: Any, gradient: Any, rate: Any, epsilon: Any) -> None:
     """Take one step of Adam on float32 arrays; ``rate`` and ``epsilon`` include the bias corrections."""
     for moment, beta, term in ((first, BETA1, gradient), (second, BETA2, gradient * gradient)):
         moment *= np.float32(beta)
@@ -279,9 +272,8 @@ class BootstrappedDQN(KernelPlanner):
         random = np.random.default_rng([int(next_word(rng)) for _ in range(4)])
         N, S, A = memory.prior.shape
         shape = N, S, A, self.n_hidden, int((~belief.space.terminal).sum())
-        memory.now[...], prior, memory.target[...], target_prior = (
-            draw_parameters(*shape, random) for _ in range(4)
-        )
+        drawn = (draw_parameters(*shape, random) for _ in range(4))
+        memory.now[...], prior, memory.target[...], target_prior = drawn
         every, scale = np.arange(S), np.float32(self.prior_scale)
         values = [forward(self._parts(memory, x), every)[2] for x in (prior, memory.target, target_prior)]
         memory.prior[...] = scale * values[0]

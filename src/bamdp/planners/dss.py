@@ -297,9 +297,7 @@ class DSS(TreePlanner):
     n_stages: int = whole_number(1, help="H, stages: the tree is K·H steps deep")
     generator: Any = generator_parameter("pi")  # noqa: RUF009
     leaf: str = choice("zero", DSS_LEAVES, help=LEAF_HELP)
-    replan_every: int = whole_number(
-        1, help="real steps for which the best policy is followed, if it is known"
-    )
+    replan_every: int = whole_number(1, help="real steps for which the best policy is followed")
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
         calls = self.n_steps * n_branches(self.n_policies * self.n_samples, self.n_stages)

@@ -38,7 +38,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
 from bamdp.planners import tree as trees
-from bamdp.planners.base import MANY_OUTCOMES, Cost, Plan, estimate, exact_candidates, greedy, n_branches
+from bamdp.planners.base import Cost, Plan, enumerable_rewards, estimate, exact_candidates, greedy, n_branches
 from bamdp.planners.tree import CHOICE_HERE, NO_NODE, NODE_HERE, TreePlanner, TreeRecord
 
 SALTS = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], np.uint64)
@@ -143,9 +143,8 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
             stack.at[h, OUTCOME] = 0
             if record is not None:
                 here = record.branch[h, NODE_HERE]
-                record.branch[h, CHOICE_HERE] = trees.add_node(
-                    record, trees.CHOICE, here, stack.state[h], a, 0
-                )
+                choice = trees.add_node(record, trees.CHOICE, here, stack.state[h], a, 0)
+                record.branch[h, CHOICE_HERE] = choice
         if up:
             h -= 1
             stack.sums[h, ACTION_Q] += stack.sums[h, CHILD_WEIGHT] * value
@@ -280,12 +279,11 @@ class FHTS(TreePlanner):
         return estimate(n_states, n_actions, models=0.0, steps=histories, bytes=stack)
 
     def start(self, belief: Belief, discount: float) -> FHTSMemory:
-        if not 1 <= (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES:
-            raise ValueError(
-                f"FHTS enumerates rewards, and {belief.reward_model} has too many to "
-                "enumerate; use KnownRewards, BetaBernoulli or FiniteRewards, or a planner that samples, such as "
-                "SparseSampling"
+        if not enumerable_rewards(belief):
+            text = (
+                "use KnownRewards, BetaBernoulli or FiniteRewards, or a planner that samples: SparseSampling"
             )
+            raise ValueError(f"FHTS enumerates rewards, and {belief.reward_model} has too many; {text}")
         S, A = belief.n_states, belief.n_actions
         entries = int(verbs.most_entries(belief.transitions, S))
         return FHTSMemory(zeros(FHTSStack, H=self.horizon, S=S, A=A, E=entries), discount)
@@ -298,10 +296,8 @@ class FHTS(TreePlanner):
         belief.reserve(self.horizon)
         given = stack, table, memory.record, memory.discount, n_rewards, state
         if not belief.call(search_exactly, belief.arrays, *given):
-            raise RuntimeError(
-                f"FHTS(horizon={self.horizon}) needs more than {self.max_hyper_states} hyper-states here; lower the "
-                "horizon, raise max_hyper_states, or use a planner that samples, such as SparseSampling or DSS"
-            )
+            text = "lower the horizon, raise max_hyper_states, or use a planner that samples, such as DSS"
+            raise RuntimeError(f"{self} needs more than {self.max_hyper_states} hyper-states here; {text}")
         best = greedy(stack.value)
         details = {"hyper_states": int(table.size[STORED]) + 1, "merged": int(table.size[MERGED])}
         return Plan(best, float(stack.value[best]), exact_candidates(stack.value), details=details)

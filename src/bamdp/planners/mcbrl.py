@@ -194,15 +194,10 @@ class MCBRL(Redrawing):
 
     def bound(self, memory: MCBRLMemory, belief: Belief, name: str, q: np.ndarray) -> None:
         """Write the action values of the sampled models for one of the two bounds to ``q`` [K, S, A]."""
-        models, solver, discount, space = (
-            memory.models,
-            memory.workspace.solver,
-            memory.discount,
-            belief.space,
-        )
+        models, discount, space = memory.models, memory.discount, belief.space
         if name == "upper":
             for k, rows in enumerate(models):
-                belief.call(upper_values, rows, space, discount, self.tol, solver, q[k])
+                belief.call(upper_values, rows, space, discount, self.tol, memory.workspace.solver, q[k])
             return
         span, index, prob, background, reward = map(np.concatenate, zip(*models))
         lengths = [len(rows.index) for rows in models]

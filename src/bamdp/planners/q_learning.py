@@ -32,7 +32,6 @@ import numpy as np
 from bamdp._parameters import real_number
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import (
-    GREEDY,
     KernelPlanner,
     Plan,
     Transition,
@@ -98,10 +97,10 @@ class QLearning(KernelPlanner):
     def act(self, memory: QLearningMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         allowed = belief.space.allowed[state]
         action = exploring_action(allowed, self._epsilon(memory, state), rng)
-        if action == GREEDY:
-            actions = allowed.nonzero()[0]
-            action = best_of(actions, memory.q[state, actions], rng)
-        return action
+        if action is not None:
+            return action
+        actions = allowed.nonzero()[0]
+        return best_of(actions, memory.q[state, actions], rng)
 
     def plan(self, memory: QLearningMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)

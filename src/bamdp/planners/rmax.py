@@ -32,7 +32,6 @@ learning" (JMLR 2002); Strehl, Li & Littman, "Reinforcement learning in finite M
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -44,7 +43,7 @@ from bamdp._kernels.rows import Rows, action_values
 from bamdp._kernels.solve import new_solver, solve
 from bamdp._parameters import flag, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates, greedy
+from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates, greedy, known_range
 
 
 @kernel
@@ -97,21 +96,13 @@ class RMax(KernelPlanner):
     tol: float = positive_number(1e-4, help="Accuracy of the solution, as in :class:`~bamdp.generators.PI`.")
 
     def start(self, belief: Belief, discount: float) -> RMaxMemory:
-        S, R, value = (
-            belief.n_states,
-            belief.n_states * belief.n_actions,
-            self._highest_value(belief, discount),
-        )
+        S, R = belief.n_states, belief.n_states * belief.n_actions
+        value = self._highest_value(belief, discount)
         return RMaxMemory(np.zeros(R, np.int64), np.zeros(R), np.full(S, value), value, discount)
 
     def _highest_value(self, belief: Belief, discount: float) -> float:
         """Return V_max."""
-        r_max = belief.rewards.reward_range[1]
-        if not math.isfinite(r_max):
-            raise ValueError(
-                f"RMax needs a largest reward, and {belief.reward_model} has none; give it bounds=(low, high), in text "
-                "for instance normal:bounds=(0,1), or use a planner that needs no bound, such as EpsilonGreedy"
-            )
+        _, r_max = known_range(belief, "RMax", "use a planner that needs no bound, such as EpsilonGreedy")
         if belief.episodes.restarts:  # restarting pays 0
             r_max = max(r_max, 0.0)
         return float(max(r_max, r_max / (1.0 - discount)))
@@ -148,9 +139,8 @@ class RMax(KernelPlanner):
         memory.rows = None
 
     def learned(self, memory: RMaxMemory) -> dict[str, np.ndarray]:
-        return super().learned(memory) | {
-            "counts": np.array([*memory.counts.items()], np.int64).reshape(-1, 2)
-        }
+        counts = np.array([*memory.counts.items()], np.int64).reshape(-1, 2)
+        return super().learned(memory) | {"counts": counts}
 
     def relearn(self, memory: RMaxMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
         super().relearn(memory, belief, arrays)

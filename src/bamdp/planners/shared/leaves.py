@@ -7,9 +7,7 @@ from bamdp._kernels.solve import evaluate_solver_policy, solve
 from bamdp.beliefs.kernels import mean_model, sample_model
 
 DSS_LEAVES = ("zero", "mean", "upper", "policy")
-LEAF_HELP = (
-    "value after the last stage: 0; that of the mean model; of two sampled models; of its policy in them"
-)
+LEAF_HELP = "value at the end: 0, that of the mean model, of two sampled models, of its policy in them"
 MEAN_LEAF, UPPER_LEAF = DSS_LEAVES.index("mean"), DSS_LEAVES.index("upper")
 LEAF_MODELS, LEAF_TOL = 2, 1e-3  # number of models sampled per leaf, accuracy of their solutions
 
