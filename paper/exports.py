@@ -28,8 +28,8 @@ from pandas import DataFrame
 
 from bamdp.envs.ceilings import Ceilings
 from bamdp.lab.results import Results, new_runs_frame
-from bamdp.lab.study import prior_spec
-from bamdp.lab.units import FINISHED, canonical_json
+from bamdp.lab.space import prior_spec
+from bamdp.lab.store import FINISHED, canonical_json
 
 FILE_ENDING, INDEX_ENDING = ".runs.xz", ".index.xz"
 TRACE_RAW, TRACE_EPISODES = 0, 128

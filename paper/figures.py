@@ -10,8 +10,8 @@ from exports import Export, rewards
 from pandas import DataFrame
 from seas import sea_curves
 
-from bamdp.cli.reproduce import paper_numbers
-from bamdp.lab.units import EVALUATE
+from bamdp.cli.studies import paper_numbers
+from bamdp.lab.store import EVALUATE
 from bamdp.plot import style
 from bamdp.plot.curves import draw_mean, log_spaced_steps, trailing_mean
 from bamdp.statistics import rescaled, standard_error

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 from seas import sea_totals
 
-from bamdp.cli.reproduce import beside_the_paper, paper_numbers
+from bamdp.cli.studies import beside_the_paper, paper_numbers
 from bamdp.lab import tables
 from bamdp.lab.comparisons import holm, sign_flip_p
 from bamdp.lab.results import Results
+from bamdp.lab.store import EVALUATE
 from bamdp.lab.tables import Table, decimals, interval_text, mean_text
-from bamdp.lab.units import EVALUATE
 from bamdp.statistics import estimate, standard_error
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,7 +14,7 @@ from exports import Export, rewards
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from bamdp.lab.units import EVALUATE
+from bamdp.lab.store import EVALUATE
 
 
 def bad_episodes(

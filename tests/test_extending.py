@@ -22,7 +22,7 @@ algorithms = {sampler = {gamma = [0.9]}, thompson = {}}
 """
 STUDIO = """
 from bamdp.studio.playback import Stage
-from bamdp.studio.settings import Choice, Limits
+from bamdp.studio.playback import Choice, Limits
 stage = Stage(Choice("river_swim", ("sampler:gamma=0.9",), prior="neighbours").settings(Limits()))
 print(stage.go(5, 1e9)["frames"][0]["t"], stage.explain(0)["sentence"])
 """

@@ -9,8 +9,7 @@ import pytest
 import bamdp
 from bamdp.gym import GymAgent
 from bamdp.registry import make_planner, make_prior
-from bamdp.studio.playback import Stage
-from bamdp.studio.settings import Choice, Limits
+from bamdp.studio.playback import Choice, Limits, Stage
 
 GRID = "grid:size=316"
 PLANNER = "dss-rtdp:n_policies=2,n_samples=2,n_steps=20"

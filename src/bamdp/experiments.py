@@ -23,19 +23,18 @@ from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.registry import new_world
 from bamdp.lab import tables
 from bamdp.lab.comparisons import Group, groups
-from bamdp.lab.reading import make_study
 from bamdp.lab.report import draw_learning, draw_parameters
-from bamdp.lab.results import Results, collect_results, new_runs_frame, rewards
+from bamdp.lab.results import Results, batch_results, collect_results, rewards
 from bamdp.lab.runner import run_study
-from bamdp.lab.store import Store
-from bamdp.lab.study import Study, planner_parameters, prior_spec, varied_keys
+from bamdp.lab.space import planner_parameters, prior_spec, varied_keys
+from bamdp.lab.store import EVALUATE, TUNE, Store
+from bamdp.lab.study import Study, make_study
 from bamdp.lab.tables import Table
-from bamdp.lab.units import EVALUATE, TUNE, encode_trace
 from bamdp.planners.base import Planner
 from bamdp.plot.style import drawing_axes
 from bamdp.processes import growing_bar
 from bamdp.registry import label, make_planner, make_rewards, text_of
-from bamdp.runs import Batch, run_many
+from bamdp.runs import run_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -239,11 +238,6 @@ def environment_study(
 ) -> Study:
     """Create a study of one environment; ``more`` contains additional entries of the study file."""
     world = new_world(env)
-    if world.system is not None:
-        raise ValueError(
-            f"{world.name} has continuous observations, which studies do not support; use bamdp.compare in Python, or "
-            "discretise them: --bins 8, bamdp.gym.Discretize(env, bins=8)"
-        )
     model = rewards if rewards is None or isinstance(rewards, str) else make_rewards(rewards)
     own = {"steps": steps, "rewards": model, "env": None if isinstance(env, str) else env}
     return make_study(
@@ -346,38 +340,14 @@ def compare(
     """
     options: dict[str, Any] = {"runs": runs, "prior": prior, "rewards": rewards, "discount": discount}
     options |= {"steps": steps, "objective": objective, "seed": seed}
-    world = new_world(env)
-    if world.system is None:
+    if new_world(env).system is None:
         study = comparison_study(env, planners, **options)
         return comparison(_run(study, store, jobs, progress))
     if store is not None:
         raise ValueError("runs with continuous observations are not stored; leave store out")
     options |= {"jobs": jobs, "progress": progress}
     batches = {name: run_many(env, one, **options) for name, one in named_planners(planners).items()}
-    rows = [row for name, batch in batches.items() for row in _rows(world.name, name, batch)]
-    return ComparisonResult(Group(world.name, new_runs_frame(rows)))
-
-
-def _rows(environment: str, name: str, batch: Batch) -> Iterable[dict[str, Any]]:
-    """Return the runs of a batch as rows of a study's results."""
-    setting = batch.setting
-    for run, row in zip(batch.runs, batch.to_frame().to_dict("records")):
-        yield {
-            **row,
-            "environment": environment,
-            "algorithm": name,
-            "phase": EVALUATE,
-            "configuration": {},
-            "prior": label(setting.prior),
-            "discount": str(setting.discount),
-            "replicate": row["run"],
-            "horizon": setting.steps,
-            "total": run.total_reward,
-            "failure": "",
-            "excluded": "",
-            "asked": len(batch.runs),
-            "trace": encode_trace(run),
-        }
+    return comparison(batch_results(batches))
 
 
 def tune(

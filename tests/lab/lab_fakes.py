@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from bamdp.envs.ceilings import Ceilings
 from bamdp.lab.comparisons import Group
 from bamdp.lab.runner import RunQueue
-from bamdp.lab.units import FINISHED, RunRecord, encode_trace
+from bamdp.lab.store import FINISHED, RunRecord, encode_trace
 from bamdp.simulation import Run
 
 

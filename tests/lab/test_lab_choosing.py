@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections import Counter
 
 import pytest
@@ -10,12 +9,10 @@ from lab_fakes import by_number, live_through, number, record
 
 from bamdp.envs import make_env
 from bamdp.envs.ceilings import optimal_total
-from bamdp.lab import choosing
-from bamdp.lab.choosing import CellSchedule
-from bamdp.lab.reading import parse_study
 from bamdp.lab.results import collect_results, study_status
-from bamdp.lab.store import Store
-from bamdp.lab.units import FAILED, OVER_LIMIT
+from bamdp.lab.runner import CellSchedule
+from bamdp.lab.store import FAILED, OVER_LIMIT, Store
+from bamdp.lab.study import parse_study
 
 GRID = """
 environments = ["chain"]
@@ -49,10 +46,6 @@ def schedule(study, store, cell=0):
     found = CellSchedule(study, study.cells[cell], store)
     found.replay()
     return found
-
-
-def test_examples():
-    assert doctest.testmod(choosing).failed == 0
 
 
 def test_a_grid_runs_everything_and_the_best_mean_is_evaluated(store):

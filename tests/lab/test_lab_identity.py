@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from bamdp import BetaBernoulli, Dirichlet, SparseDirichlet
-from bamdp.lab import units
-from bamdp.lab.units import EVALUATE, TUNE
+from bamdp.lab import store as units
+from bamdp.lab.store import EVALUATE, TUNE
 from bamdp.planners import DSS
 from bamdp.registry import make_rewards
 from bamdp.runs import Setting, cached_world
@@ -86,7 +86,7 @@ def test_of_a_file_the_content_counts_and_not_the_place(tmp_path):
 
 def test_names_do_not_depend_on_the_process():
     code = (
-        "from bamdp.lab.reading import parse_study\nfrom bamdp.lab.units import units_of\n"
+        "from bamdp.lab.study import parse_study\nfrom bamdp.lab.store import units_of\n"
         'cell = parse_study(\'environments = ["maze_door"]\\nalgorithms = ["dss-rtdp"]\').cells[0]\n'
         "print(units_of(cell.settings[0], 'tune', range(1), 1.0)[0].id)"
     )

@@ -20,10 +20,10 @@ import psutil
 import pytest
 from lab_fakes import contents
 
-from bamdp.lab.reading import load_study
 from bamdp.lab.results import collect_results, study_status
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
+from bamdp.lab.study import load_study
 
 STUDY = """
 title = "Kills"

@@ -10,13 +10,11 @@ from matplotlib.figure import Figure
 
 from bamdp.lab import tables
 from bamdp.lab.comparisons import groups
-from bamdp.lab.figures import LEAST_SPAN, draw_curve, draw_map
-from bamdp.lab.reading import parse_study
-from bamdp.lab.report import write_report
+from bamdp.lab.report import LEAST_SPAN, draw_curve, draw_map, write_report
 from bamdp.lab.results import COLUMNS, collect_results, export_runs
 from bamdp.lab.runner import run_study
-from bamdp.lab.store import Store
-from bamdp.lab.units import TUNE
+from bamdp.lab.store import TUNE, Store
+from bamdp.lab.study import parse_study
 
 STUDY = parse_study("""
 title = "A <small> study"

@@ -17,11 +17,10 @@ import pytest
 from lab_fakes import contents, queue_of, record
 
 import bamdp
-from bamdp.lab.reading import parse_study
 from bamdp.lab.results import collect_results, rewards
 from bamdp.lab.runner import _TimeLimit, run_study
-from bamdp.lab.store import Store
-from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT
+from bamdp.lab.store import FAILED, FINISHED, OVER_LIMIT, Store
+from bamdp.lab.study import parse_study
 from bamdp.processes import WorkerDied
 from bamdp.simulation import Step
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bamdp import statistics
-from bamdp.lab import comparisons, tables, units
+from bamdp.lab import comparisons, runner, space, store, study, tables
 from bamdp.statistics import Estimate, band, estimate, iqm, pooled_iqm, standard_error, summarise
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False)
 
 
-@pytest.mark.parametrize("module", [statistics, comparisons, tables, units])
+@pytest.mark.parametrize("module", [statistics, comparisons, runner, space, store, study, tables])
 def test_examples(module):
-    assert doctest.testmod(module).failed == 0
+    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
 def test_the_examples_of_the_documentation():

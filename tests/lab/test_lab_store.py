@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 from lab_fakes import by_number, contents, live_through, number, record
 
-from bamdp.lab.choosing import CellSchedule
-from bamdp.lab.reading import parse_study
-from bamdp.lab.store import SCHEMA_VERSION, Store
-from bamdp.lab.units import FAILED, OVER_LIMIT
+from bamdp.lab.runner import CellSchedule
+from bamdp.lab.store import FAILED, OVER_LIMIT, SCHEMA_VERSION, Store
+from bamdp.lab.study import parse_study
 
 STUDY = parse_study('environments = ["chain"]\nruns = 3\nsteps = 4\n[algorithms.sboss]\nn_models = [1, 2]')
 SHARED = """

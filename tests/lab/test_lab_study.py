@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 import shlex
 from pathlib import Path
@@ -11,10 +10,9 @@ import numpy as np
 import pytest
 
 from bamdp.cli import make_parser
-from bamdp.lab import reading
 from bamdp.lab import study as study_module
-from bamdp.lab.reading import STUDIES, load_study, parse_study
-from bamdp.lab.study import list_configurations, prior_spec
+from bamdp.lab.space import list_configurations, prior_spec
+from bamdp.lab.study import STUDIES, load_study, parse_study
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = """
@@ -28,11 +26,6 @@ planner = "dss-pi:n_steps=7"
 n_policies = [2, 4]
 """
 BELIEF = {"prior": ("sparse",), "discount": (0.95,)}
-
-
-@pytest.mark.parametrize("module", [reading, study_module])
-def test_examples(module):
-    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
 @pytest.mark.parametrize("name", [*STUDIES, *map(str, sorted((ROOT / "paper/studies").glob("*.toml")))])
@@ -226,4 +219,6 @@ def test_what_the_page_on_studies_shows_works():
     assert len(commands) >= 6
     for command in commands:
         make_parser().parse_args(shlex.split(command, comments=True)[1:])
-    assert [key for key in (*reading.STUDY_KEYS, *reading.ENVIRONMENT_KEYS) if f"`{key}`" not in text] == []
+    assert [
+        key for key in (*study_module.STUDY_KEYS, *study_module.ENVIRONMENT_KEYS) if f"`{key}`" not in text
+    ] == []

@@ -7,8 +7,7 @@ from studio_runs import DSS, run_of, setting_of
 
 from bamdp.runs import run_one
 from bamdp.studio import playback
-from bamdp.studio.playback import Playback, Stage
-from bamdp.studio.settings import Choice, Limits
+from bamdp.studio.playback import Choice, Limits, Playback, Stage
 
 
 def state_of(run):

@@ -18,7 +18,7 @@ import bamdp.studio
 from bamdp.cli import main
 from bamdp.registry import make_planner
 from bamdp.studio import server, sessions
-from bamdp.studio.settings import Choice, Limits
+from bamdp.studio.playback import Choice, Limits
 from bamdp.studio.view import Watcher
 
 CHAIN = {"env": "chain", "planners": ["thompson"], "prior": "sparse", "seed": 3}

@@ -1,144 +1,148 @@
-"""Commands ``bamdp run``, which runs each planner several times, and ``bamdp warmup``, which compiles ahead of time."""
+"""Commands that run planners in one environment: ``bamdp run``, ``compare``, ``tune`` and ``warmup``."""
 
 from __future__ import annotations
 
 import argparse
-import math
+import dataclasses
+import shlex
 import time
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import bamdp
-from bamdp.cli import console, options
-from bamdp.registry import DEFAULT_PLANNER, DEFAULT_PRIOR, PLANNERS, describe_planner, label
-from bamdp.runs import Batch, make_setting, run_setting, warm_up
-from bamdp.seeding import seeds
+from bamdp._parameters import parse_spec, read_value, split_assignment, split_commas
+from bamdp.cli import console
+from bamdp.cli.arguments import RUN_VALUES, environment_text, picture_path, planner_text, values
+from bamdp.cli.studies import run_and_collect
+from bamdp.registry import DEFAULT_PLANNER, PLANNERS
+from bamdp.runs import make_setting, run_setting, warm_up
+
+if TYPE_CHECKING:
+    from bamdp.lab.results import Results
+
+HIDDEN = ["trace", "machine"]  # columns omitted from JSON
 
 
-def run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``bamdp run``."""
-    parser.epilog = (
-        "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
-    )
-    options.add(parser, "env", "planners", "--set", *options.AGENT)
-    options.add(parser, "--steps", "--runs", "--seed", "--jobs", "--progress")
-    options.add(parser, "--bins", "--figure", "--json")
+def run(arguments: argparse.Namespace) -> int:
+    """Run the replicates of every planner, and print a table or JSON."""
+    from bamdp.experiments import named_planners
+    from bamdp.lab.results import batch_results
 
-
-def run_command(arguments: argparse.Namespace) -> int:
-    """Run the replicates and print a table or JSON."""
-    from bamdp.envs.ceilings import optimal_total
-
-    figure, runs = options.figure_path(arguments), arguments.runs
-    env = bamdp.make_world(options.environment_text(arguments))
+    picture_path(arguments.figure)
+    text, runs = environment_text(arguments), arguments.runs
+    env = bamdp.make_world(text)
+    planners = arguments.planners or [env.usual_planner or DEFAULT_PLANNER]
+    given: dict[str, Any] = {"steps": arguments.steps, "world": env, **values(arguments, *RUN_VALUES)}
     settings = {
-        planner: options.read_setting(arguments, env, arguments.steps, planner)
-        for planner in arguments.planners or [env.usual_planner or DEFAULT_PLANNER]
+        name: make_setting(text, planner, **given)
+        for name, planner in named_planners(planner_text(arguments, one) for one in planners).items()
     }
-    for planner, setting in settings.items():
-        console.announce(setting, env, planner, runs * setting.steps)
-    batches = {}
-    with console.compiling():
-        for planner, setting in settings.items():
-            with console.progress_bar(runs * setting.steps, planner, arguments.progress) as progress:
-                batches[planner] = run_setting(setting, runs, arguments.jobs, progress)
-        drawn = [seeds(arguments.seed, replicate)[0] for replicate in range(runs)]
-        optimum = optimal_total(env, setting.steps, drawn) if isinstance(env, bamdp.Environment) else None
-    if figure is not None:
-        (first, *others), title = batches.values(), f"{', '.join(batches)} in {setting.env}"
-        draw = partial(bamdp.plot.learning_curve, batches) if others else first.plot
-        options.draw_figure(figure, partial(draw, title=title))
+    jobs, batches = 1 if arguments.jobs is None else arguments.jobs, {}
+    for name, setting in settings.items():
+        console.announce(setting, env, name, runs * setting.steps)
+    for name, setting in settings.items():
+        with console.working(name, arguments) as (steps, more):
+            more(runs * setting.steps)
+            batches[name] = run_setting(setting, runs, jobs, steps)
+    return show_comparison(arguments, batch_results(batches))
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Run what is missing from the store, and print a table or JSON."""
+    from bamdp.experiments import comparison_study
+
+    text = environment_text(arguments)
+    if bamdp.make_world(text).system is not None:
+        if arguments.store or arguments.cluster or arguments.retry_failed:
+            raise ValueError(
+                "runs with continuous observations are not stored; omit --store, --cluster and --retry-failed"
+            )
+        return run(arguments)
+    picture_path(arguments.figure)
+    planners = [planner_text(arguments, planner) for planner in arguments.planners]
+    study = comparison_study(text, planners, **values(arguments, "runs", "steps", *RUN_VALUES))
+    return show_comparison(arguments, run_and_collect(study, arguments))
+
+
+def show_comparison(arguments: argparse.Namespace, results: Results) -> int:
+    """Print the comparison of planners in one environment as a table or JSON, and plot it on request."""
+    from bamdp.experiments import comparison
+
+    found, figure = comparison(results), picture_path(arguments.figure)
     if arguments.json:
-        results = [_as_json(name, batch, optimum) for name, batch in batches.items()]
-        console.print_json(results if len(results) > 1 else results[0])
+        console.print_json(results_json(results))
     else:
-        _print_batches(list(batches.values()), optimum)
+        console.show(found.tables(arguments.full), results)
+    if figure is not None:
+        console.draw_figure(figure, found.plot)
     return 0
 
 
-def _print_batches(batches: list[Batch], optimum: float | None) -> None:
-    """Print one row per planner, and one for the optimum if the model is known."""
-    setting, n_runs = batches[0].setting, len(batches[0].runs)
-    runs = "1 run" if n_runs == 1 else f"{n_runs} runs (mean ± s.e.)"
-    rows = [_row(batch, optimum) for batch in batches]
-    used = [name for name in rows[0] if any(row[name] != "–" for row in rows)]
-    if optimum is not None:
-        best = {"total reward": f"{optimum:.2f}", "share of optimum": "100.0 %"}
-        rows.append({"planner": "optimum (known model)", **best})
-    cells = [[row.get(column, "") for column in used] for row in rows]
-    console.print_table(used, cells, f"{setting.env}, {setting.steps} steps, {runs}", numbers=used[3:])
-    if len({(batch.setting.prior, batch.setting.discount) for batch in batches}) > 1:
-        console.remark("each planner has its own prior and discount; --prior and --discount name one for all")
-
-
-def _row(batch: Batch, optimum: float | None) -> dict[str, str]:
-    """Return a planner's table cells by column."""
-    setting, returns = batch.setting, batch.episode_returns
-    error = f" ± {batch.standard_error:.2f}" if math.isfinite(batch.standard_error) else ""
+def results_json(results: Results, **more: Any) -> dict[str, Any]:
+    """Return all results of a study."""
     return {
-        "planner": label(setting.planner),
-        "prior": label(setting.prior) if getattr(setting.planner, "uses_prior", True) else "not used",
-        "discount": str(setting.discount),
-        "total reward": f"{batch.mean:.2f}{error}",
-        "episodes per run": f"{len(returns) / len(batch.runs):.1f}" if len(returns) else "–",
-        "return": f"{returns.mean():.3f}" if len(returns) else "–",
-        "success": _percent(batch.success),
-        "share of optimum": _percent(_share_of_optimum(batch, optimum)),
-        "ms/step": f"{batch.ms_per_step:.3f}",
-    }
-
-
-def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any]:
-    """Return a planner's runs as JSON."""
-    setting, returns = batch.setting, batch.episode_returns
-    return {
-        "env": setting.env,
-        "planner": planner,
-        "parameters": describe_planner(setting.planner),
-        "prior": label(setting.prior),
-        "rewards": label(setting.rewards),
-        "runs": len(batch.runs),
-        **{name: getattr(setting, name) for name in ("objective", "discount", "steps", "seed")},
-        "total_reward": {"mean": batch.mean, "se": batch.standard_error, "values": batch.totals.tolist()},
-        "episodes": {
-            "completed": [len(run.ends) for run in batch.runs],
-            "mean_return": float(returns.mean()) if len(returns) else None,
-            "success": batch.success,
-        },
-        "optimum": optimum,
-        "share_of_optimum": _share_of_optimum(batch, optimum),
-        "ms_per_step": batch.ms_per_step,
-        "seconds": batch.seconds,
-        "reproducible": batch.reproducible,
+        "title": results.title,
+        "quick": results.quick,
+        "runs": results.runs.drop(columns=HIDDEN).to_dict("records"),
+        "ceilings": {label: dataclasses.asdict(ceiling) for label, ceiling in results.ceilings.items()},
+        "notes": results.notes,
         "version": bamdp.__version__,
+        **more,
     }
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
+def tune(arguments: argparse.Namespace) -> int:
+    """Tune the planner and print all configurations, followed by the chosen one, as text or JSON."""
+    from bamdp.experiments import TuningResult, tuning_study
+
+    figure, planner = picture_path(arguments.figure), arguments.planner or DEFAULT_PLANNER
+    written = dict(split_assignment(text, "--grid") for text in arguments.grid)
+    study = tuning_study(
+        environment_text(arguments),
+        planner_text(arguments, planner),
+        {key: list(map(read_value, split_commas(texts))) for key, texts in written.items()},
+        tuning=values(arguments, "method", "runs", "configurations"),
+        **values(arguments, "evaluate", "steps", *RUN_VALUES),
+    )
+    results = run_and_collect(study, arguments)
+    found = TuningResult(study, results)
+    chosen = found.chosen if results.runs.chosen.any() else None
+    if arguments.json:
+        console.print_json(results_json(results, chosen=chosen))
+    else:
+        console.show(found.tables(), results)
+    if figure is not None:
+        console.draw_figure(figure, found.plot)
+    if chosen is not None:
+        console.note(f"chosen: {_run_command_line(arguments, planner, chosen)}")
+    return 0
 
 
-def _share_of_optimum(batch: Batch, optimum: float | None) -> float | None:
-    return batch.mean / optimum if optimum is not None and optimum > 0.0 else None
+def _run_command_line(arguments: argparse.Namespace, planner: str, chosen: dict[str, Any]) -> str:
+    """Return a command that runs the chosen configuration."""
+    from bamdp.lab.space import planner_parameters, prior_spec
+
+    words = ["bamdp", "run", environment_text(arguments), parse_spec(planner).name]
+    parameters = [f"{key}={value}" for key, value in planner_parameters(chosen).items()]
+    words += ["--set", *parameters] if parameters else []
+    words += ["--prior", str(prior_spec(chosen)), "--discount", str(chosen["discount"])]
+    for name in ("steps", "rewards", "objective"):
+        value = getattr(arguments, name)
+        words += [] if value in (None, "episode") else [f"--{name}", str(value)]
+    return shlex.join(words)
 
 
-def warmup_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``bamdp warmup``."""
-    parser.add_argument("planners", metavar="PLANNER", nargs="*", default=list(PLANNERS), help="default: all")
-    options.add(parser, "--prior", default=DEFAULT_PRIOR)
-    options.add(parser, "--rewards", default="known")
-
-
-def warmup_command(arguments: argparse.Namespace) -> int:
+def warmup(arguments: argparse.Namespace) -> int:
     """Compile the planners for one kind of belief; compiled code is independent of the environment's size."""
-    env = "double_loop" if arguments.rewards == "known" else "bandit"
-    for name in arguments.planners:
+    env = "double_loop" if arguments.rewards in (None, "known") else "bandit"
+    make = partial(make_setting, env, prior=arguments.prior, rewards=arguments.rewards, steps=2)
+    for name in [planner_text(arguments, one) for one in arguments.planners or PLANNERS]:
         begin = time.perf_counter()
         try:
-            warm_up(make_setting(env, name, prior=arguments.prior, rewards=arguments.rewards, steps=2))
-            console.note(f"{name}: ready after {time.perf_counter() - begin:.1f} s")
+            warm_up(make(name))
+            console.note(f"{name}: compiled in {time.perf_counter() - begin:.1f} s")
         except ValueError as error:  # a planner may refuse a belief
-            if len(arguments.planners) < len(PLANNERS):
+            if arguments.planners:
                 raise
-            console.note(f"{name}: left out, {error}")
+            console.note(f"{name}: skipped, {error}")
     return 0

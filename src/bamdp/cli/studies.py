@@ -1,20 +1,22 @@
-"""Commands ``bamdp compare`` and ``bamdp tune``, and functions shared by all commands that run studies."""
+"""Commands for whole studies: ``bamdp lab`` and ``bamdp reproduce``."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import shlex
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import bamdp
 from bamdp import _checks
-from bamdp._parameters import parse_spec, read_value, split_assignment, split_commas
-from bamdp.cli import console, options
+from bamdp.cli import console
+from bamdp.cli.arguments import TARGETS
 from bamdp.envs.registry import make_world
 
 if TYPE_CHECKING:
@@ -23,31 +25,45 @@ if TYPE_CHECKING:
     from bamdp.lab.study import Study
     from bamdp.lab.tables import Table
 
-FOLDER = Path(".bamdp")  # for the stores of studies without a file
-HIDDEN = ["trace", "machine"]  # columns omitted from JSON
+DEFAULT_STORE = Path(".bamdp/runs.sqlite")  # of studies without a file
 
 
-def store_path(study: Study, path: str | None) -> Path:
-    """Return the path of a study's store: ``path``, a file next to the study, or one in a local folder."""
-    if path is not None:
-        return Path(path)
+def run_and_collect(study: Study, arguments: argparse.Namespace) -> Results:
+    """Execute the missing runs of a study and return its results."""
+    from bamdp.lab.results import collect_results
+    from bamdp.lab.store import Store
+
+    for cell in study.cells:
+        setting, world = cell.settings[-1], make_world(cell.environment.env)
+        console.announce(setting, world, cell.algorithm, max(1, cell.runs) * setting.steps)
+    path = _store_path(study, arguments)
+    if not path.exists():
+        console.note(f"runs are stored in {path}")
+    with Store(path) as store:
+        _run(study, store, arguments)
+        with console.working("", argparse.Namespace(progress=False)):
+            return collect_results(study, store)
+
+
+def _store_path(study: Study, arguments: argparse.Namespace) -> Path:
+    """Return the path of a study's store: --store, a file next to the study, or one in a local folder."""
+    if arguments.store is not None:
+        return Path(arguments.store)
     if study.path is not None and study.path.suffix == ".toml":
         return study.path.with_suffix(".sqlite")
-    return FOLDER / "runs.sqlite"
+    return DEFAULT_STORE
 
 
-def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
+def _run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
     """Execute the missing runs with a progress bar; completed runs survive Ctrl-C."""
     from bamdp.lab.runner import run_study
 
     if arguments.cluster and arguments.jobs is not None:
-        raise ValueError(
-            "--jobs and --cluster exclude each other: the cluster decides how many processes there are"
-        )
+        raise ValueError("--jobs and --cluster exclude each other: a cluster has its own number of processes")
     jobs = 1 if arguments.jobs is None else _checks.integer(arguments.jobs, "jobs")
     run_all = partial(run_study, study, store, retry_failed=arguments.retry_failed)
     try:
-        with console.compiling(), console.terminal_bar(study.title, arguments.progress) as (steps, more):
+        with console.working(study.title, arguments) as (steps, more):
             if not arguments.cluster:
                 run_all(jobs=jobs, steps=steps, more=more)
                 return
@@ -56,139 +72,206 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
             with Cluster(arguments.cluster, steps) as pool:
                 run_all(pool=pool, steps=steps, more=more)
     except KeyboardInterrupt:
-        message = f"stopped; completed runs are kept in {store.path}: resume with the same command"
+        message = f"stopped; completed runs are in {store.path}: resume with the same command"
         raise KeyboardInterrupt(message) from None
 
 
+# bamdp lab
+
+
+def write_template(arguments: argparse.Namespace) -> int:
+    """Write a study template without overwriting an existing file."""
+    target = Path(arguments.file)
+    if target.suffix != ".toml":
+        raise ValueError(f"the name of a study file must end in .toml, got {arguments.file!r}")
+    text = files("bamdp.lab").joinpath("templates/study.toml").read_text(encoding="utf-8")
+    try:
+        with open(target, "x", encoding="utf-8") as file:
+            file.write(text.replace("STUDY.toml", shlex.quote(str(target))))
+    except FileExistsError:
+        raise ValueError(f"{target} exists already; choose another name") from None
+    console.note(f"wrote {target}; try it with: bamdp lab run {shlex.quote(str(target))} --quick")
+    return 0
+
+
 @contextmanager
-def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Results]:
-    """Execute the missing runs of a study and yield its results."""
-    from bamdp.lab.results import collect_results
+def _open_study(arguments: argparse.Namespace, create: bool = False) -> Iterator[tuple[Study, Store]]:
+    """Load the study and open its store, creating the store if necessary."""
     from bamdp.lab.store import Store
+    from bamdp.lab.study import load_study
 
-    for cell in study.cells:
-        setting, world = cell.settings[-1], make_world(cell.environment.env)
-        console.announce(setting, world, cell.algorithm, max(1, cell.runs) * setting.steps)
-    path = store_path(study, arguments.store)
-    if not path.exists():
-        console.note(f"runs are kept in {path} (--store PATH for another file)")
-    with Store(path) as store:
-        run(study, store, arguments)
-        with console.compiling():
-            collected = collect_results(study, store)
-    yield collected
+    study = load_study(arguments.study, quick=arguments.quick)
+    with Store(_store_path(study, arguments), create=create) as store:
+        yield study, store
 
 
-def show(tables: Iterable[Table], *results: Results) -> None:
-    """Print tables to standard output, and the studies' notes to standard error."""
-    print("\n\n".join(map(str, tables)))
-    for line in dict.fromkeys(line for found in results for line in found.notes):
-        console.remark(line)
+def run_missing(arguments: argparse.Namespace) -> int:
+    """Execute the runs missing from the store; return 1 if any run failed."""
+    from bamdp.lab.results import study_status
+
+    with _open_study(arguments, create=True) as (study, store):
+        _run(study, store, arguments)
+        cells = study_status(study, store)
+    done, failed = (sum(cell[name] for cell in cells) for name in ("done", "failed"))
+    console.note(f"{done} runs completed, {failed} failed or were stopped: {store.path}")
+    broken = [cell for cell in cells if cell["error"]]
+    for cell in broken:
+        console.note(f"note: {cell['algorithm']} in {cell['environment']}: {cell['error']}")
+    if broken:
+        console.note("repeat the command with --retry-failed to run them again")
+    return 1 if broken else 0
 
 
-def results_json(results: Results, **more: Any) -> dict[str, Any]:
-    """Return all results of a study."""
-    return {
-        "title": results.title,
-        "quick": results.quick,
-        "runs": results.runs.drop(columns=HIDDEN).to_dict("records"),
-        "ceilings": {label: dataclasses.asdict(ceiling) for label, ceiling in results.ceilings.items()},
-        "notes": results.notes,
-        "version": bamdp.__version__,
-        **more,
+def print_status(arguments: argparse.Namespace) -> int:
+    """Print the number of completed, missing and failed runs."""
+    from pandas import DataFrame
+
+    from bamdp.lab.results import study_status
+    from bamdp.lab.tables import Table
+
+    with _open_study(arguments) as (study, store):
+        cells = study_status(study, store)
+    if arguments.json:
+        console.print_json({"title": study.title, "cells": cells})
+        return 0
+    names = ("environment", "algorithm", "done", "missing", "failed", "left", "chosen")
+    for cell in cells:
+        seconds = cell["cpu_seconds_left"]
+        cell["left"] = "?" if seconds is None else console.duration(seconds) if seconds else ""
+    console.show([Table("status", study.title, DataFrame(cells)[[*names]])])
+    return 0
+
+
+def report_study(arguments: argparse.Namespace) -> int:
+    """Print the main table and write the report."""
+    from bamdp.lab.comparisons import groups
+    from bamdp.lab.results import collect_results
+    from bamdp.lab.tables import matrix
+
+    with _open_study(arguments) as (study, store):
+        results = collect_results(study, store)
+        if results.runs.empty:
+            quick = len(store) > 0 and not study.quick
+            hint = "for a quick run, add --quick" if quick else f"run `bamdp lab run {arguments.study}`"
+            raise ValueError(f"{store.path} has no run of this study; {hint}")
+    console.show([matrix(results)] if groups(results) else [], results)
+    _write_report(study, results, arguments.output)
+    return 0
+
+
+def export_study(arguments: argparse.Namespace) -> int:
+    """Write a table with one row per run."""
+    from bamdp.lab.results import collect_results, export_runs
+
+    with _open_study(arguments) as (study, store):
+        results = collect_results(study, store)
+    path = _path_for(study, arguments.output, ".csv")
+    export_runs(results, path)
+    console.note(f"{len(results.runs)} runs: {path}")
+    return 0
+
+
+def _write_report(study: Study, results: Results, folder: str | None = None) -> None:
+    from bamdp.lab.report import write_report
+
+    page = write_report(results, _path_for(study, folder, "-report"), study.source)
+    console.note(f"report: {page}")
+
+
+def _path_for(study: Study, path: str | None, ending: str) -> Path:
+    """Return the given path, or by default one derived from the study's name and marked if the study is quick."""
+    if path is not None:
+        return Path(path)
+    assert study.path is not None
+    ending = f"-quick{ending}" if study.quick else ending
+    stem = study.path.with_suffix("") if study.path.suffix == ".toml" else Path("-".join(study.path.parts))
+    return stem.with_name(stem.name + ending)
+
+
+# bamdp reproduce
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Run the studies required by the targets, each once, print their tables, and write their reports."""
+    from bamdp.lab.comparisons import groups
+    from bamdp.lab.tables import comparison, matrix
+
+    names = {target: TARGETS[target] for target in arguments.target}
+    if arguments.way == "fair":
+        names = {target: name.replace("published", "fair") for target, name in names.items()}
+    found = {}
+    for name in dict.fromkeys(names.values()):
+        study = _restricted(name, arguments)
+        found[name] = run_and_collect(study, arguments)
+        _write_report(study, found[name])
+    for target, name in names.items():
+        tables = [*map(comparison, groups(found[name]))] if target == "table2" else [matrix(found[name])]
+        if target in ("table1", "table2") and not arguments.quick:
+            tables += [table for table in [beside_the_paper(found[name])] if len(table.frame)]
+        console.show(tables, found[name])
+    return 0
+
+
+def _restricted(name: str, arguments: argparse.Namespace) -> Study:
+    """Return a study restricted to the selected environments and algorithms."""
+    from bamdp.lab.study import load_study
+
+    study = load_study(name, quick=arguments.quick)
+    known = {
+        "environment": dict.fromkeys(cell.environment.label for cell in study.cells),
+        "algorithm": dict.fromkeys(cell.algorithm for cell in study.cells),
     }
+    wanted = {
+        kind: [_checks.one_of(one, f"{kind} of the study", labels) for one in chosen or labels]
+        for (kind, labels), chosen in zip(known.items(), (arguments.environments, arguments.algorithms))
+    }
+    cells = [
+        cell
+        for cell in study.cells
+        if cell.environment.label in wanted["environment"] and cell.algorithm in wanted["algorithm"]
+    ]
+    return dataclasses.replace(study, cells=tuple(cells))
 
 
-def compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``bamdp compare``."""
-    parser.epilog = "Example: bamdp compare grid5 dss-pi:n_steps=25 thompson bamcp --runs 30 --jobs 2"
-    options.add(parser, "env", "--steps")
-    parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
-    options.add(parser, "--set", *options.AGENT, "--seed", "--runs")
-    options.add_study_running(parser)
-    options.add(parser, "--store", "--bins", "--figure", "--json")
-    parser.add_argument("--full", action="store_true", help="also print intervals, scores and every pair")
+def paper_numbers() -> dict[str, Any]:
+    """Return the numbers printed in the paper."""
+    return tomllib.loads(files("bamdp.lab").joinpath("dss2020/paper.toml").read_text(encoding="utf-8"))
 
 
-def compare_command(arguments: argparse.Namespace) -> int:
-    """Run the comparison and print its table or JSON."""
-    from bamdp.experiments import comparison, comparison_study
+def beside_the_paper(results: Results) -> Table:
+    """Compare total rewards and times with the paper's Tables 1 and 2.
 
-    figure = options.figure_path(arguments)
-    study = comparison_study(
-        options.environment_text(arguments),
-        [options.planner_text(arguments, planner) for planner in arguments.planners],
-        **options.values(arguments, "runs", "steps", *options.RUN_VALUES),
-    )
-    with run_and_collect(study, arguments) as results:
-        found = comparison(results)
-        if figure is not None:
-            options.draw_figure(figure, found.plot)
-        if arguments.json:
-            console.print_json(results_json(results))
-        else:
-            show(found.tables(arguments.full), results)
-    return 0
+    The verdict uses Welch's two-sided test of the mean totals at the 5% level, with the paper's standard error over
+    100 runs.
+    """
+    from pandas import DataFrame
+    from scipy import stats
 
+    from bamdp.lab.comparisons import groups
+    from bamdp.lab.tables import Table, mean_text
 
-def tune_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``bamdp tune``."""
-    parser.epilog = (
-        "Example: bamdp tune grid10 dss-pi --grid n_policies=2,4 prior.beta=2,4,8 discount=.95,.99"
-    )
-    options.add(parser, "env", "--steps")
-    options.add(parser, "planner", help="name or name:key=value,...")
-    help = "values to choose from: of the planner's parameters, prior, prior.beta, discount"
-    parser.add_argument("--grid", metavar="KEY=A,B", nargs="+", action="extend", default=[], help=help)
-    help = "grid, all of it; or halving, which is successive halving (default: grid)"
-    options.add_option(parser, "--method", str, "NAME", help, "grid")
-    options.add(parser, "--runs", help="tuning runs, at most (default: %(default)s)")
-    options.add_option(
-        parser, "--configurations", int, "N", "draw N configurations of the grid (default: all)"
-    )
-    help = "runs of the chosen configuration, with other seeds (default: 0)"
-    options.add_option(parser, "--evaluate", int, "N", help, 0)
-    options.add(parser, "--set", *options.AGENT, "--seed")
-    options.add_study_running(parser)
-    options.add(parser, "--store", "--bins", "--figure", "--json")
-
-
-def tune_command(arguments: argparse.Namespace) -> int:
-    """Tune the planner and print all configurations, followed by the selected one, as text or JSON."""
-    from bamdp.experiments import TuningResult, tuning_study
-
-    figure = options.figure_path(arguments)
-    written = dict(split_assignment(text, "--grid") for text in arguments.grid)
-    study = tuning_study(
-        options.environment_text(arguments),
-        options.planner_text(arguments, arguments.planner),
-        {key: list(map(read_value, split_commas(values))) for key, values in written.items()},
-        tuning=options.values(arguments, "method", "runs", "configurations"),
-        **options.values(arguments, "evaluate", "steps", *options.RUN_VALUES),
-    )
-    with run_and_collect(study, arguments) as results:
-        found = TuningResult(study, results)
-        chosen = found.chosen if results.runs.chosen.any() else None
-        if figure is not None:
-            options.draw_figure(figure, found.plot)
-        if arguments.json:
-            console.print_json(results_json(results, chosen=chosen))
-            return 0
-        show(found.tables(), results)
-        if chosen is not None:
-            console.note(f"chosen: {_run_command_line(arguments, chosen)}")
-    return 0
-
-
-def _run_command_line(arguments: argparse.Namespace, chosen: dict[str, Any]) -> str:
-    """Return a command that runs the selected configuration."""
-    from bamdp.lab.study import planner_parameters, prior_spec
-
-    words = ["bamdp", "run", options.environment_text(arguments), parse_spec(arguments.planner).name]
-    parameters = [f"{key}={value}" for key, value in planner_parameters(chosen).items()]
-    words += ["--set", *parameters] if parameters else []
-    words += ["--prior", str(prior_spec(chosen)), "--discount", str(chosen["discount"])]
-    words += [] if arguments.steps is None else ["--steps", str(arguments.steps)]
-    words += [] if arguments.rewards is None else ["--rewards", arguments.rewards]
-    words += [] if arguments.objective == "episode" else ["--objective", arguments.objective]
-    return shlex.join(words)
+    paper, rows = paper_numbers(), []
+    for group in groups(results):
+        for name, found in group.summaries.items():
+            mean, error = paper["table1"].get(name, {}).get(group.environment, (math.nan, math.nan))
+            if math.isnan(mean) or group.horizon != paper["steps"].get(group.environment):
+                continue
+            ours, our_error = found.mean.value, found.standard_error
+            p = stats.ttest_ind_from_stats(
+                ours, our_error * math.sqrt(found.runs), found.runs, mean, 10.0 * error, 100, equal_var=False
+            ).pvalue
+            seconds = paper["table2"].get(name, {}).get(group.environment, math.nan)
+            rows.append(
+                {
+                    "environment": group.environment,
+                    "algorithm": name,
+                    "runs": found.runs,
+                    "here": mean_text(ours, our_error, 2),
+                    "paper": mean_text(mean, error, 2),
+                    "verdict": "agrees" if p > 0.05 else "better" if ours > mean else "worse",
+                    "ms/step": group.runs[group.runs.label == name].ms_per_step.mean(),
+                    "paper, ms/step": 1e3 * seconds / group.horizon,
+                }
+            )
+    note = "Verdict: Welch's test of the means, 5%, two-sided, not corrected for the number of rows. Machines differ."
+    return Table("beside_the_paper", "Beside the paper's Tables 1 and 2", DataFrame(rows), [note])

@@ -273,7 +273,7 @@ def from_gym(text: str, **parameters: Any) -> Any:
     except Exception as error:  # environments may raise any exception for invalid parameters
         hint = (
             " (PYTHONPATH=. finds modules of the working directory; a class has no id, register it: "
-            f"gymnasium.register('MyEnv-v0', entry_point={name!r})"
+            f"gymnasium.register('MyEnv-v0', entry_point={name!r}))"
         )
         given = f" with {arguments}" if arguments else ""
         hint = hint if ":" in name else ""

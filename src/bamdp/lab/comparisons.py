@@ -33,7 +33,7 @@ from pandas import DataFrame, Series
 
 from bamdp.envs.ceilings import Ceilings
 from bamdp.lab.results import Results
-from bamdp.lab.units import EVALUATE
+from bamdp.lab.store import EVALUATE
 from bamdp.statistics import SEED, Estimate, Summary, estimate, summarise
 
 EXACT_RUNS = 14  # enumerate all 2^R sign patterns up to here, then draw 2^14 or more

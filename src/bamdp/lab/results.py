@@ -29,14 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+import bamdp
 from bamdp.envs.ceilings import Ceilings, ceilings
 from bamdp.envs.environment import Environment
-from bamdp.lab.choosing import CellSchedule, exclusion
-from bamdp.lab.store import Store
-from bamdp.lab.study import Study, StudyCell, parameters_text, prior_spec, varied_keys
-from bamdp.lab.units import EVALUATE, FINISHED, TUNE, RunRecord, Unit, decode_trace
-from bamdp.registry import entry_of
-from bamdp.runs import cached_world
+from bamdp.lab.runner import CellSchedule, exclusion
+from bamdp.lab.space import parameters_text, prior_spec, varied_keys
+from bamdp.lab.store import EVALUATE, FINISHED, TUNE, RunRecord, Store, Unit, decode_trace, measurements
+from bamdp.lab.study import Study, StudyCell
+from bamdp.registry import entry_of, label
+from bamdp.runs import Batch, Setting, cached_world
 from bamdp.seeding import seeds
 from bamdp.simulation import Run
 
@@ -98,6 +99,33 @@ def collect_results(study: Study, store: Store) -> Results:
         waiting = [f"{len(waiting)} cells are not complete; see `bamdp lab status`."]
     known = {env.label: one for env in study.environments if (one := _ceilings_of(study, env)) is not None}
     return Results(study.title, new_runs_frame(rows), known, study.quick, (*notes, *waiting))
+
+
+def batch_results(batches: Mapping[str, Batch]) -> Results:
+    """Return batches of runs in one environment, by label, as the results of a study that stored nothing."""
+    rows = []
+    for name, batch in batches.items():
+        setting = batch.setting
+        env = setting.env if isinstance(setting.env, str) else cached_world(setting.env).name
+        shared = {
+            "environment": env,
+            "algorithm": name,
+            "phase": EVALUATE,
+            "configuration": {"planner": label(setting.planner), "rewards": label(setting.rewards)},
+            "prior": label(setting.prior) if getattr(setting.planner, "uses_prior", True) else "–",
+            "discount": str(setting.discount),
+            "horizon": setting.steps,
+            "failure": "",
+            "chosen": True,
+            "excluded": "",
+            "asked": len(batch.runs),
+            "reproducible": batch.reproducible,
+            "version": bamdp.__version__,
+        }
+        rows += [shared | {"replicate": r} | measurements(run) for r, run in enumerate(batch.runs)]
+    known = _known_ceilings(setting, len(batch.runs))
+    title = f"{env}: {', '.join(batches)}"
+    return Results(title, new_runs_frame(rows), {} if known is None else {env: known})
 
 
 def own_units(units: Sequence[Unit], cell: StudyCell) -> list[Unit]:
@@ -168,22 +196,21 @@ def _ceilings_of(study: Study, environment: Any) -> Ceilings | None:
     model at random, the values are those of the drawn models.
     """
     cell = next(cell for cell in study.cells if cell.environment == environment)
-    phase, runs = EVALUATE, environment.runs
-    if not runs and study.tuning is not None:
-        phase, runs = TUNE, study.tuning.runs
-    discount = cell.settings[0].first_discount
-    return _known_ceilings(environment.env, discount, environment.steps, study.seed, phase, runs)
+    if not environment.runs and study.tuning is not None:
+        return _known_ceilings(cell.settings[0], study.tuning.runs, tuning=True)
+    return _known_ceilings(cell.settings[0], environment.runs)
+
+
+def _known_ceilings(setting: Setting, runs: int, tuning: bool = False) -> Ceilings | None:
+    if not isinstance(cached_world(setting.env), Environment):
+        return None
+    return _ceilings_of_runs(setting.env, setting.first_discount, setting.steps, setting.seed, runs, tuning)
 
 
 @lru_cache(maxsize=64)
-def _known_ceilings(
-    env: Any, discount: float, steps: int, seed: int, phase: str, runs: int
-) -> Ceilings | None:
-    world = cached_world(env)
-    if not isinstance(world, Environment):
-        return None
-    drawn = [seeds(seed, replicate, tuning=phase == TUNE)[0] for replicate in range(runs)]
-    return ceilings(world, discount, steps, drawn)
+def _ceilings_of_runs(env: Any, discount: float, steps: int, seed: int, runs: int, tuning: bool) -> Ceilings:
+    drawn = [seeds(seed, replicate, tuning=tuning)[0] for replicate in range(runs)]
+    return ceilings(cached_world(env), discount, steps, drawn)  # type: ignore[arg-type]
 
 
 def export_runs(results: Results, path: Path) -> None:

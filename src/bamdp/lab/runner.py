@@ -1,4 +1,4 @@
-"""Execute the runs of a study that are missing from the store.
+"""Choose configurations, and execute the runs of a study that are missing from the store.
 
 Cells advance independently. A :class:`RunQueue` sends the runs in each cell's next batch to a process pool or cluster,
 and commits each result on arrival. After an interruption, the same command resumes from the committed runs. If a
@@ -10,28 +10,57 @@ L. This includes planning and learning, but not compilation. A run of T steps is
 satisfy the limit, that is, after using L·T seconds. It is stopped earlier if the mean exceeds 2 L once a tenth of its
 steps, and no fewer than 20, are complete. Stopped runs are recorded as over the limit. Single steps are never
 interrupted. When a tuned configuration is evaluated, L is twice the environment's limit.
+
+**Choosing.** Tuning and evaluation use different random streams. The selected configuration has the highest mean total
+reward over its tuning runs or, if all totals are equal (in CartPole, every step pays 1), the highest mean episode
+return. A configuration is excluded if one of its runs failed or was stopped, or if its mean processor time per step
+exceeds the environment's limit.
+
+- **Grid search**: run each configuration once, so that a failing or slow one costs only a single run, then complete
+  the others.
+- **Successive halving** (Jamieson & Talwalkar 2016): n configurations compete over R = ⌈log n / log(1/keep)⌉ rounds.
+  By the end of round k = 0 .. R−1, each has ⌈runs·keep^(R−1−k)⌉ replicates, including those of earlier rounds. The
+  best fraction ``keep`` of the remaining configurations advances.
+
+**Across environments** (``across``), an algorithm uses one choice everywhere. The candidates are configurations with
+the same index in every environment. They are ranked by total reward as a fraction of the known model's optimum over
+the same steps, averaged over environments. A candidate excluded in one environment is excluded in all.
+
+Every decision is a function of stored runs, so a resumed study makes the same decisions. A :class:`CellSchedule` lists
+the missing runs; its caller asks again once they are in the store.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 import bamdp
 from bamdp.agent import Agent
-from bamdp.lab.choosing import CellSchedule
-from bamdp.lab.store import Store
-from bamdp.lab.study import Study
-from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, TUNE, RunRecord, Unit, canonical_json, encode_trace
+from bamdp.lab.store import (
+    FAILED,
+    FINISHED,
+    OVER_LIMIT,
+    TUNE,
+    RunRecord,
+    Store,
+    Unit,
+    canonical_json,
+    measurements,
+)
+from bamdp.lab.study import GRID_SEARCH, Study, StudyCell, Tuning, positive_optimum
 from bamdp.processes import Pool, Progress, WorkerDied, new_pool, stream
 from bamdp.runs import cached_world, run_one, warm_up
 from bamdp.simulation import Step
@@ -43,6 +72,7 @@ STOP_FACTOR = 2.0  # times the limit
 HOPELESS_FACTOR = 100.0  # times the limit; runs expected to be slower are not started
 
 Count = Callable[[int], object]
+Scores = Mapping[int, NDArray[np.float64]]  # configuration number: score of each replicate
 
 
 def run_study(
@@ -74,6 +104,111 @@ def run_study(
         with closing(stream(workers, execute_unit, queue.take)) as results:
             for unit, outcome in results:
                 queue.finish(unit, outcome)
+
+
+@dataclass
+class CellSchedule:
+    """Batches of runs for one cell, and the resulting choice; each batch starts once the previous one is stored."""
+
+    study: Study
+    cell: StudyCell
+    store: Store
+    chosen: int | None = None  # configuration number
+    decided: bool = False  # tuning is complete, with or without a choice
+    excluded: dict[int, str] = field(default_factory=dict)  # configuration number: reason
+
+    def __post_init__(self) -> None:
+        self._batches = self._generate()
+        # cells that share one choice: this cell alone, or its algorithm in every environment
+        self.cells = self.study.choosing_together(self.cell)
+
+    def replay(self) -> list[Unit]:
+        """Advance as far as the stored runs allow, and return the missing runs of the next batch."""
+        for batch in self._batches:
+            if missing := self.store.missing(batch):
+                return missing
+        return []
+
+    def _generate(self) -> Iterator[Sequence[Unit]]:
+        numbers: Sequence[int] = range(len(self.cell.configurations))
+        if self.cell.tuned and self.cell.tuning is not None:
+            yield from self._tune(self.cell.tuning)
+            numbers = [] if self.chosen is None else [self.chosen]
+        elif len(numbers) == 1:
+            self.chosen = 0
+        self.decided = True
+        units = [unit for number in numbers for unit in self.cell.evaluation_units(number)]
+        if units:
+            yield units
+
+    def _tune(self, tuning: Tuning) -> Iterator[Sequence[Unit]]:
+        left: Sequence[int] = range(len(self.cell.configurations))
+        done = 0
+        for replicates, survivors in rounds(tuning, len(left)):
+            new = range(done, replicates)
+            yield [unit for n in left for cell in self.cells for unit in cell.tuning_units(n, new)]
+            done = replicates
+            means = {n: float(np.mean(scores)) for n, scores in self.judge(left, done).items()}
+            # highest mean first; ties go to the lower number
+            left = sorted(sorted(means, key=lambda n: (-means[n], n))[:survivors])
+        self.chosen = left[0] if left else None
+
+    def judge(self, numbers: Sequence[int], replicates: int) -> Scores:
+        """Return the scores of eligible configurations, and record the excluded ones."""
+        found = {n: [self._records(cell, n, replicates) for cell in self.cells] for n in numbers}
+        for n, by_cell in found.items():
+            for cell, records in zip(self.cells, by_cell):
+                why = exclusion(records, cell.environment.limit)
+                if why:
+                    self.excluded[n] = why if len(self.cells) == 1 else f"{cell.environment.label}: {why}"
+        kept = {n: by_cell for n, by_cell in found.items() if n not in self.excluded}
+        if len(self.cells) == 1:
+            return dict(zip(kept, scores([by_cell[0] for by_cell in kept.values()])))
+        optima = [positive_optimum(cell.environment.env, cell.environment.steps) for cell in self.cells]
+        totals = {n: np.array([[r.total for r in records] for records in kept[n]]) for n in kept}
+        return {n: np.mean(values / np.array(optima)[:, None], axis=0) for n, values in totals.items()}
+
+    def _records(self, cell: StudyCell, number: int, replicates: int) -> list[RunRecord]:
+        units = cell.tuning_units(number, range(replicates))
+        stored = self.store.records(unit.id for unit in units)
+        return [stored[unit.id] for unit in units]
+
+
+def rounds(tuning: Tuning, n: int) -> list[tuple[int, int]]:
+    """Return the replicates per configuration by the end of each tuning round, and the number of survivors.
+
+    Examples
+    --------
+    >>> rounds(Tuning(runs=10), 8)
+    [(1, 8), (10, 1)]
+    >>> rounds(Tuning(method="halving", runs=9), 9)
+    [(3, 3), (9, 1)]
+    """
+    if tuning.method == GRID_SEARCH:
+        return [(1, n), (tuning.runs, 1)]
+    count = max(1, math.ceil(round(math.log(n) / -math.log(tuning.keep), 9)))
+    listed = []
+    for k in range(count):
+        n = 1 if k == count - 1 else math.ceil(n * tuning.keep)
+        listed.append((math.ceil(round(tuning.runs * tuning.keep ** (count - 1 - k), 9)), n))
+    return listed
+
+
+def scores(groups: Sequence[Sequence[RunRecord]]) -> list[NDArray[np.float64]]:
+    """Return the total rewards of the runs in each group, or their mean returns if all totals are equal."""
+    totals = {record.total for records in groups for record in records}
+    by_return = len(totals) == 1 and all(r.mean_return is not None for records in groups for r in records)
+    return [np.array([r.mean_return if by_return else r.total for r in records], float) for records in groups]
+
+
+def exclusion(records: Sequence[RunRecord], limit: float) -> str:
+    """Return the reason for excluding a configuration with these runs, or an empty string."""
+    for status, words in ((FAILED, "failed"), (OVER_LIMIT, "went over the limit")):
+        bad = [record for record in records if record.status == status]
+        if bad:
+            return f"{len(bad)} of {len(records)} runs {words} ({bad[0].error})"
+    mean = float(np.mean([record.ms_per_step for record in records])) if records else 0.0
+    return f"{mean:.4g} ms/step, over the limit of {1e3 * limit:g}" if mean > 1e3 * limit else ""
 
 
 class RunQueue:
@@ -187,24 +322,14 @@ def execute_unit(unit: Unit, tick: Progress) -> RunRecord:
         return _record(unit, FAILED, error=line)
     finally:
         tick(unit.setting.steps)  # count all steps, even if the run was stopped
-    returns = run.episode_returns
-    measured: dict[str, Any] = {
-        "steps": len(run.rewards),
-        "total": run.total_reward,
-        "ms_per_step": run.ms_per_step,
-        "cpu_seconds": run.seconds,
-        "episodes": len(returns),
-        "mean_return": float(returns.mean()) if len(returns) else None,
-        "success": run.success,
-        "reproducible": reproducible,
-    }
+    measured = measurements(run) | {"reproducible": reproducible}
     if watch.exceeded:
         words = (
             f"over the limit of {unit.limit:g} s/step: stopped after {len(run.rewards)} of {unit.setting.steps} steps "
             f"at {run.ms_per_step / 1e3:.3g} s/step"
         )
-        return _record(unit, OVER_LIMIT, error=words, **measured)
-    return _record(unit, FINISHED, trace=encode_trace(run), **measured)
+        return _record(unit, OVER_LIMIT, error=words, **measured | {"trace": None})
+    return _record(unit, FINISHED, **measured)
 
 
 def _record(unit: Unit, status: str, **values: Any) -> RunRecord:

@@ -1,12 +1,13 @@
 """Result tables: a DataFrame of numbers and text with a title and explanatory notes.
 
-HTML, LaTeX and CSV are written by pandas, terminal output by Rich. Displayed numbers have four significant digits.
+HTML, LaTeX and CSV are written by pandas. Displayed numbers have four significant digits.
 """
 
 from __future__ import annotations
 
 import html
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,12 @@ from pandas import DataFrame
 
 from bamdp.lab.comparisons import ABOUT_EQUAL, BEST, UNDECIDED, Group, compare_all, groups
 from bamdp.lab.results import QUICK_WARNING, Results
-from bamdp.lab.study import parameters_text, varied_keys
-from bamdp.lab.units import TUNE
+from bamdp.lab.space import parameter_text, parameters_text, varied_keys
+from bamdp.lab.store import TUNE
 from bamdp.statistics import Estimate, pooled_iqm, rescaled, standard_error
 
 NO_VALUE = "–"
-TEXT_WIDTH = 120  # outside a terminal
+TEXT_WIDTH = 120  # of notes in a terminal
 OPTIMUM, RANDOM = "optimum, model known", "random play"
 MARKS = {BEST: " *", ABOUT_EQUAL: " ≈", UNDECIDED: " ?"}
 MARKS_NOTE = (
@@ -56,21 +57,15 @@ class Table:
 
     def __str__(self) -> str:
         """Return plain text for a terminal."""
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in self.frame:
-            drawn.add_column(Text(str(name)), justify="left" if self._has_words(name) else "right")
-        for row in self.texts.itertuples(index=False):
-            drawn.add_row(*map(Text, row))
-        screen = Console(width=TEXT_WIDTH, highlight=False, force_terminal=False, force_jupyter=False)
-        with screen.capture() as shown:
-            for part in (Text(self.title), drawn, *map(Text, filter(None, self.notes))):
-                screen.print(part)
-        return "\n".join(line.rstrip() for line in shown.get().rstrip().splitlines())
+        columns = []
+        for name, texts in self.texts.items():
+            cells = [str(name), *texts]
+            align = "<" if self._has_words(name) else ">"
+            columns.append([f"{cell:{align}{max(map(len, cells))}}" for cell in cells])
+        head, *rows = [" " + "   ".join(cells).rstrip() for cells in zip(*columns)]
+        rule = " " + "─" * (sum(len(cells[0]) + 3 for cells in columns) - 3)
+        notes = [textwrap.fill(note, TEXT_WIDTH, break_on_hyphens=False) for note in self.notes if note]
+        return "\n".join([self.title, "", head, rule, *rows, *([""] if notes else []), *notes])
 
     def to_html(self) -> str:
         """Return the table as an HTML fragment."""
@@ -88,12 +83,7 @@ class Table:
     def write(self, folder: Path) -> None:
         """Write the table as Markdown, LaTeX and CSV (at full precision)."""
         folder.mkdir(parents=True, exist_ok=True)
-        latex = (
-            self.texts.style.hide(axis="index")
-            .format(escape="latex")
-            .format_index(escape="latex", axis=1)
-            .to_latex(hrules=True)
-        )
+        latex = self.texts.to_latex(index=False, escape=True)
         path = folder / self.name
         path.with_suffix(".md").write_text(self.to_markdown(), encoding="utf-8")
         path.with_suffix(".tex").write_text(latex, encoding="utf-8")
@@ -143,7 +133,7 @@ def mean_text(mean: float, error: float, shown: int) -> str:
     """Return mean ± standard error, or the mean alone for a single run."""
     if math.isnan(mean):
         return NO_VALUE
-    return f"{mean:.{shown}f}" + ("" if math.isnan(error) else f" ± {error:.{shown}f}")
+    return f"{mean:z.{shown}f}" + ("" if math.isnan(error) else f" ± {error:.{shown}f}")
 
 
 def interval_text(value: Estimate, shown: int | None = None) -> str:
@@ -151,8 +141,8 @@ def interval_text(value: Estimate, shown: int | None = None) -> str:
     if math.isnan(value.value):
         return NO_VALUE
     shown = decimals([(value.high - value.low) / 4]) if shown is None else shown
-    ends = "" if math.isnan(value.low) else f" [{value.low:.{shown}f} to {value.high:.{shown}f}]"
-    return f"{value.value:.{shown}f}{ends}"
+    ends = "" if math.isnan(value.low) else f" [{value.low:z.{shown}f} to {value.high:z.{shown}f}]"
+    return f"{value.value:z.{shown}f}{ends}"
 
 
 # One environment
@@ -168,7 +158,7 @@ def comparison(group: Group) -> Table:
             "planner": name,
             **{key: first.at[name, key] for key in unlike},
             group.measure: _mean_of(group, name),
-            "difference to the best": _gap_of(group, name),
+            **({"difference to the best": _gap_of(group, name)} if len(group.values) > 1 else {}),
             "ms/step": ms[name],
         }
         for name in group.ranked
@@ -204,12 +194,13 @@ def statistics(group: Group) -> Table:
                 "verdict": group.verdicts[name],
             }
         )
-    return Table(
-        "statistics",
-        f"{group.environment}: statistics, bootstrap 95% intervals",
-        DataFrame(rows).dropna(axis="columns", how="all"),
-        ["Normalised: 0 random play, 1 optimum. Success: episodes that ended with a positive reward."],
-    )
+    frame = DataFrame(rows).dropna(axis="columns", how="all")
+    notes = {
+        "normalised": "Normalised: 0 random play, 1 optimum.",
+        "success": "Success: share of episodes that ended with a positive reward.",
+    }
+    title = f"{group.environment}: statistics, bootstrap 95% intervals"
+    return Table("statistics", title, frame, [" ".join(notes[name] for name in frame if name in notes)])
 
 
 def pairs(group: Group) -> Table:
@@ -334,7 +325,7 @@ def tried(results: Results, environment: str, algorithm: str, most: int = 20) ->
     runs = results.select(TUNE, environment, algorithm)
     found = tried_frame(runs)
     varied, shown = varied_keys(found.configuration), decimals(found["standard error"])
-    frame = DataFrame({key: [one.get(key) for one in found.configuration] for key in varied})
+    frame = DataFrame({key: [parameter_text(one.get(key)) for one in found.configuration] for key in varied})
     frame["runs"] = found.runs.to_numpy()
     frame["total reward"] = [
         mean_text(mean, error, shown) for mean, error in zip(found["mean"], found["standard error"])

@@ -1,4 +1,4 @@
-"""Playback of a run (play, step, rewind and jump), and the stage that holds one or two runs.
+"""Choice of a run, its playback (play, step, rewind and jump), and the stage that holds one or two runs.
 
 Time t is the number of completed steps. The run equals that of :func:`bamdp.runs.run_one` with the same setting and
 replicate. Going back restores the latest copy of the agent at or before the requested step, and replays from there.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,87 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp.agent import Agent
+from bamdp.envs.environment import World
 from bamdp.envs.picture import draw_world
-from bamdp.runs import Setting, new_agent
+from bamdp.envs.registry import make_world
+from bamdp.runs import Setting, make_setting, new_agent
 from bamdp.seeding import seeds
 from bamdp.simulation import Interaction, Step
 from bamdp.studio.view import Watcher, expectations, watched_world
 from bamdp.studio.why import Decision
+
+MOST_STEPS = 100_000  # of a watched run
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on the size and computation time of watched runs."""
+
+    states: int = 2_500  # of a displayed environment
+    seconds: float = 60.0  # for a single decision; a slower process is killed
+
+    def __post_init__(self) -> None:
+        _checks.integer(self.states, "max-states")
+        _checks.real(self.seconds, "limit", low=0.0, high=1e6, open_low=True)  # poll takes milliseconds
+
+    def check(self, setting: Setting, env: World) -> None:
+        """Reject environments too large to display, and planners whose decisions need too much time or memory."""
+        if env.n_states > self.states:
+            raise ValueError(
+                f"{env.name} has {env.n_states} states, and the studio draws up to {self.states}: choose a smaller "
+                "one, or start the studio with a larger --max-states"
+            )
+        cost = setting.planner.cost(env.n_states, env.n_actions, setting.first_discount)
+        if cost.seconds > self.seconds:
+            raise ValueError(
+                f"a decision in {env.n_states} states would take about {cost.seconds:.3g} s, and the studio waits for "
+                f"{self.seconds:g} s: lower the planner's parameters, or start the studio with a larger --limit"
+            )
+        _checks.memory(cost.bytes, "a decision")
+        new_agent(setting, env)  # the planner may reject the belief
+
+
+def make_discrete(spec: str) -> World:
+    """Create an environment; those with continuous observations cannot be shown."""
+    env = make_world(spec)
+    if env.system is not None:
+        raise ValueError(
+            f"{env.name} has continuous observations, which cannot be shown; discretise: --bins 8"
+        )
+    return env
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Unvalidated form; :meth:`settings` checks it. None selects the default of the planner or environment."""
+
+    env: str = "grid10"
+    planners: tuple[str, ...] = ("dss-pi",)  # one or two, as name:key=value,...
+    prior: str | None = None
+    rewards: str | None = None
+    discount: float | str | None = None
+    objective: str = "episode"
+    seed: int = 0
+    steps: int | None = None
+
+    def settings(self, limits: Limits) -> list[Setting]:
+        """Return one setting per planner after validating the form."""
+        if not 1 <= len(self.planners) <= 2:
+            raise ValueError(f"choose one planner or two, got {len(self.planners)}")
+        env = make_discrete(self.env)
+        steps = min(env.horizon, MOST_STEPS) if self.steps is None else self.steps
+        values = {key: getattr(self, key) for key in ("prior", "rewards", "discount", "objective", "seed")}
+        made = [make_setting(self.env, name, steps=steps, world=env, **values) for name in self.planners]
+        for setting in made:
+            limits.check(setting, env)
+        return made
+
+
+# initial form of a new tab: an agent that has already found the goal
+FIRST, FIRST_STEP = Choice("grid5", ("dss-pi",), prior="sparse:beta=6"), 600
+
+
+# Playback
 
 COPY_SPACING = 16  # initial number of steps between copies of the agent
 MAX_COPIES = 64

@@ -26,8 +26,8 @@ from bamdp.envs.drawing import palette_css
 from bamdp.envs.registry import list_envs
 from bamdp.registry import REWARDS, list_planners, list_priors
 from bamdp.studio.explain import STATIC_FILES
+from bamdp.studio.playback import FIRST, FIRST_STEP, MOST_STEPS, Choice, Limits
 from bamdp.studio.sessions import PING_SECONDS, Session, Sessions
-from bamdp.studio.settings import FIRST, FIRST_STEP, MOST_STEPS, Choice, Limits
 
 PORT = 8137  # default
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

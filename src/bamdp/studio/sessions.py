@@ -28,8 +28,7 @@ from starlette.exceptions import HTTPException
 
 from bamdp import _checks
 from bamdp._kernels.jit import on_first_compile
-from bamdp.studio.playback import Stage
-from bamdp.studio.settings import MOST_STEPS, Choice, Limits
+from bamdp.studio.playback import MOST_STEPS, Choice, Limits, Stage
 
 SLICE_SECONDS = 0.1  # of work between checks for new requests
 OPEN_LIMIT = 300.0  # seconds allowed for opening, including compilation
