@@ -78,12 +78,6 @@ def test_an_end_is_learned_and_a_truncation_is_not():
 
 
 def test_bad_input_is_told():
-    class Real:
-        def action_spec(self):
-            return dm_env.specs.BoundedArray((1,), float, -1, 1)
-
-    with pytest.raises(ValueError, match="actions must be discrete"):
-        BsuiteAgent.for_env(Real(), PSRL)
     with pytest.raises(ValueError, match="max_states"):
         BsuiteAgent.for_env(Two(), PSRL, max_states=0)
     with pytest.raises(ValueError, match="did you mean 'deep_sea/0'"):

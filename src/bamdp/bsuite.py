@@ -70,15 +70,9 @@ class BsuiteAgent:
         **options
             ``rewards``, ``discount``, ``horizon``, ``objective`` and ``seed``, as in :meth:`bamdp.Agent.for_env`.
         """
-        n_actions = getattr(env.action_spec(), "num_values", None)
-        if n_actions is None:
-            raise ValueError(
-                f"actions must be discrete, and these are {env.action_spec()}; wrap the environment so that it takes "
-                "the number of an action"
-            )
         numbering = Numbering(_checks.integer(max_states, "max_states"))
         world = World()  # carries only the sizes; the experiment steps its own environment
-        world.name, world.n_actions = "the experiment", int(n_actions)
+        world.name, world.n_actions = "the experiment", int(env.action_spec().num_values)
         world.n_states, world.end = numbering.n + 1, numbering.n
         return cls(Agent.for_env(world, planner, prior=prior, **options), numbering)
 
@@ -118,15 +112,9 @@ def load(bsuite_id: str) -> Any:
     ...
     ValueError: unknown bsuite id 'deep_see/0'; did you mean 'deep_sea/0'? ...
     """
-    try:
-        import bsuite
-        from bsuite import sweep
-    except ImportError:
-        raise ImportError(
-            "the package bsuite is not installed; install it with: pip install bsuite"
-        ) from None
-    name = str(bsuite_id)
-    if name not in sweep.SETTINGS:
-        near = [known for known in sweep.SETTINGS if known.partition("/")[2] == "0"]
-        _checks.one_of(name, "bsuite id", near)
-    return bsuite.load(name.partition("/")[0], sweep.SETTINGS[name])
+    import bsuite
+    from bsuite import sweep
+
+    if bsuite_id not in sweep.SETTINGS:
+        _checks.one_of(bsuite_id, "bsuite id", [known for known in sweep.SETTINGS if known.endswith("/0")])
+    return bsuite.load(bsuite_id.partition("/")[0], sweep.SETTINGS[bsuite_id])

@@ -152,5 +152,5 @@ def test_reference_values_are_means_over_drawn_worlds():
     of_runs = ceilings(env, 0.95, steps=20, seeds=seeds)
     models = [model_of(env, i) for i in range(3)]
     assert of_runs.optimum == pytest.approx(np.mean([expected_total(one, 0, 20) for one in models]))
-    with pytest.raises(ValueError, match="one of several models"):  # a prior over 64 of them would be wrong
+    with pytest.raises(ValueError, match="family_gdl has none"):  # a prior over 64 of them would be wrong
         make_prior("models", env)

@@ -124,8 +124,7 @@ def test_worlds_from_text():
     assert bamdp.make_world("gym:bamdp/Grid5-v0").n_states == 26
     assert bamdp.make_world("gym:gymnasium:CliffWalking-v1").name == "gymnasium:CliffWalking-v1"
     for text, words in (
-        ("gym:", "environment is missing"),
-        ("gym:no_such_module:Ring-v0", "No module named 'no_such_module'.*PYTHONPATH=."),
+        ("gym:no_such_module:Ring-v0", "No module named 'no_such_module'"),
         ("gym:FrozenLake-v9", "Gymnasium cannot make 'FrozenLake-v9'"),
         ("gym:FrozenLake-v1:slippery=False", "cannot make .*slippery"),
         ("gym:FrozenLake-v1:map_name=9x9", "cannot make .*9x9"),

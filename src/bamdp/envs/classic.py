@@ -9,7 +9,7 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment, bernoulli
-from bamdp.envs.picture import Layout, graph_layout, row_of
+from bamdp.envs.picture import Layout, graph_layout, row_layout
 from bamdp.envs.registry import Probabilities, Probability, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
@@ -83,7 +83,7 @@ def chain(
         table[last, :, last] = 1.0
     chances = [[1.0 - slip, slip], [slip, 1.0 - slip]]
     mdp = FiniteMDP(rows(target[:, None].repeat(2, 1), chances), table, action_labels=("back", "forward"))
-    return Environment("chain", mdp, time_limit=0.25, layout=graph_layout(row_of(n_states), axis="state"))
+    return Environment("chain", mdp, time_limit=0.25, layout=row_layout(n_states))
 
 
 @environment
@@ -201,9 +201,7 @@ def river_swim(n_states: Size = 6) -> Environment:
     rewards = np.zeros((n_states, 2))
     rewards[0, 0], rewards[last, 1] = 0.005, 1.0
     mdp = FiniteMDP(rows(target, chances), rewards, action_labels=("left", "right"))
-    return Environment(
-        "river_swim", mdp, time_limit=0.25, layout=graph_layout(row_of(n_states), axis="state")
-    )
+    return Environment("river_swim", mdp, time_limit=0.25, layout=row_layout(n_states))
 
 
 @environment

@@ -139,9 +139,8 @@ class DeepSea(Environment):
         # bsuite's table, which uses the same generator
         self.right = np.random.RandomState(mapping_seed).binomial(1, 0.5, (size, size))
         self._noisy = frozenset(((size - 1) * size, size**2 - 1) if stochastic else ())
-        mdp = _model(size, self.right, 1.0 / size if stochastic else 0.0)
-        horizon = 10_000 if size < 20 else 50_000
-        super().__init__("deep_sea", mdp, horizon=horizon, layout=_layout(size, self.right))
+        mdp, layout = _model(size, self.right, 1.0 / size if stochastic else 0.0)
+        super().__init__("deep_sea", mdp, horizon=10_000 if size < 20 else 50_000, layout=layout)
 
     @property
     def stochastic_rewards(self) -> bool:  # type: ignore[override]
@@ -153,7 +152,7 @@ class DeepSea(Environment):
         before = self.state
         s2, reward, terminated = super().step(action)
         if self._noisy:
-            u = self._uniform()
+            u = self._random()
             if before in self._noisy:
                 reward += NormalDist().inv_cdf(max(u, LEAST_U))
         return s2, reward, terminated
@@ -193,8 +192,11 @@ class DeepSea(Environment):
         return np.asarray(wrong.reshape(n_episodes, self.size).any(axis=1), bool)
 
 
-def _model(size: int, right: NDArray[np.int64], fails: float) -> FiniteMDP:
-    """Return the model; ``fails`` is the probability that a step to the right sinks without moving right."""
+def _model(size: int, right: NDArray[np.int64], fails: float) -> tuple[FiniteMDP, Layout]:
+    """Return the model and its layout; ``fails`` is the probability that a step to the right only sinks.
+
+    The terminal state lies below the grid, outside the picture.
+    """
     cells, end = np.arange(size * size), size * size
     row, column = np.divmod(cells, size)
     goes_right = right.reshape(-1, 1) == np.arange(2)  # [cells, A]
@@ -208,14 +210,9 @@ def _model(size: int, right: NDArray[np.int64], fails: float) -> FiniteMDP:
     rewards = np.zeros((end + 1, 2))
     rewards[:end] = 1.0 * (goes_right & (column == size - 1)[:, None]) - (MOVE_COST / size) * goes_right
     labels = [*(f"({r}, {c})" for r, c in zip(row.tolist(), column.tolist())), "the end"]
-    return FiniteMDP(rows(target, chances), rewards, terminal=[end], state_labels=labels)
-
-
-def _layout(size: int, right: NDArray[np.int64]) -> Layout:
-    """Return a grid with the treasure in the lower right corner; the terminal state lies below, outside the picture."""
-    row, column = np.divmod(np.arange(size * size), size)
+    mdp = FiniteMDP(rows(target, chances), rewards, terminal=[end], state_labels=labels)
     positions = np.vstack([np.column_stack([column, row]), [(size - 1) / 2, size + 1]])
-    moves = np.ones((size * size + 1, 2, 2))
-    moves[:-1, :, 0] = np.where(right.reshape(-1, 1) == [[0, 1]], 1.0, -1.0)
+    moves = np.ones((end + 1, 2, 2))
+    moves[:-1, :, 0] = aside
     marks = (Mark("start", 0, 0), Mark("goal", size - 1, size - 1))
-    return grid_layout(size, size, positions, moves=moves, marks=marks)
+    return mdp, grid_layout(size, size, positions, moves=moves, marks=marks)

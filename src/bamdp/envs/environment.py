@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.envs import drawing
-from bamdp.envs.picture import Layout, circle_layout, draw_world, table_layout
+from bamdp.envs.picture import Layout, default_layout, draw_world, table_layout
 from bamdp.mdp.model import FiniteMDP, check_start
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class World:
     horizon: int = 1000  # usual number of steps in a run
     truncated: bool = False  # whether the last step truncated the episode
     stochastic_rewards: bool = True  # whether rewards are random
-    system: Any = (
-        None  # description of continuous observations, see bamdp.continuous; None if states are numbered
-    )
+    system: Any = None  # continuous observations, see bamdp.continuous; None if states are numbered
     usual_planner: str | None = None  # set if it differs from the general default
     # mask [A] of the actions in the current state, if it is known only on arrival
     allowed: NDArray[np.bool_] | None = None
@@ -134,7 +132,7 @@ class Environment(World):
     time_limit : float, default 1.0
         Planning time per step, in seconds: the paper's limit if the paper has this environment.
     layout : Layout or callable (FiniteMDP) -> Layout, optional
-        The geometry for drawing; nodes on a circle by default.
+        The geometry for drawing; by default nodes on a circle, or a table of more than 24 states.
     parameters : mapping, optional
         The arguments that created it. For names known to `make_env`, ``make_env(env.name, **env.parameters)`` creates
         another instance.
@@ -194,36 +192,26 @@ class Environment(World):
         disturbance: Prior | None = None,
     ) -> None:
         if not isinstance(mdp, FiniteMDP):
-            raise TypeError(
-                f"mdp must be a FiniteMDP, got {type(mdp).__name__}; make one from your arrays first"
-            )
+            raise TypeError(f"mdp must be a FiniteMDP of your arrays, got {type(mdp).__name__}")
         self.name = str(name)
-        largest = float(np.max(np.abs(mdp.rewards), initial=0.0))
-        if largest > _checks.LARGEST_REAL:  # squares and sums must stay finite
-            raise ValueError(
-                f"{name} has a reward of size {largest:g}, above {_checks.LARGEST_REAL:g}; scale them"
-            )
         first = check_start(start, mdp.n_states)
         self.start_probabilities = first if isinstance(first, np.ndarray) else None
         self.start = int(np.argmax(first)) if isinstance(first, np.ndarray) else first
         self.horizon = _checks.integer(horizon, "horizon")
         self.time_limit = _checks.real(time_limit, "time_limit", low=0.0, open_low=True)
         self.parameters = dict(parameters or {})
-        self.state = self.start
-        self.terminated = False
+        self.state, self.terminated = self.start, False
         self.last_action: int | None = None
         self.law, self.disturbance = law, disturbance
         self.draws_model = draw_model is not None
         self._draw_model, self._draw_reward = draw_model, draw_reward
         self._rng: np.random.Generator | None = None
         self._uniforms: list[float] = []
-        self._layout = circle_layout(mdp.n_states) if layout is None else layout
+        self._layout = default_layout(mdp.n_states) if layout is None else layout
         self._become(mdp)
         possible = [self.start] if self.start_probabilities is None else self.start_probabilities > 0
         if self._ends[possible].any():
-            raise ValueError(
-                f"{self.name} may start in a terminal state, where no step can be taken; choose another"
-            )
+            raise ValueError(f"{self.name} may start in a terminal state, where no step can be taken")
 
     def _become(self, mdp: FiniteMDP) -> None:
         """Set the model; called in each run if models are random."""
@@ -276,16 +264,13 @@ class Environment(World):
             operating system.
         """
         if seed is not None or self._rng is None:
-            self._rng = np.random.default_rng(seed)
-            self._uniforms = []
+            self._rng, self._uniforms = np.random.default_rng(seed), []
         if self._draw_model is not None:
-            self._become(self._draw_model(self._uniform()))
+            self._become(self._draw_model(self._random()))
         if self.start_probabilities is not None:
             cumulative = np.cumsum(self.start_probabilities)
-            self.start = int(np.searchsorted(cumulative / cumulative[-1], self._uniform(), side="right"))
-        self.state = self.start
-        self.terminated = False
-        self.last_action = None
+            self.start = int(np.searchsorted(cumulative / cumulative[-1], self._random(), side="right"))
+        self.state, self.terminated, self.last_action = self.start, False, None
         return self.state
 
     def step(self, action: int) -> StepResult:
@@ -308,33 +293,25 @@ class Environment(World):
         if row is None or self.terminated:
             row = self._open_row(action)
         cumulative, outcomes = row
-        try:
-            u = self._uniforms.pop()
-        except IndexError:
-            u = self._refill()
-        outcome = outcomes[bisect_right(cumulative, u)]
+        outcome = outcomes[bisect_right(cumulative, self._random())]
         self.state, _, self.terminated = outcome
         self.last_action = action
         if self._draw_reward is None:
             return outcome
-        return outcome[0], self._draw_reward(outcome[1], self._uniform()), outcome[2]
+        return outcome[0], self._draw_reward(outcome[1], self._random()), outcome[2]
 
-    def _uniform(self) -> float:
-        return self._uniforms.pop() if self._uniforms else self._refill()
-
-    def _refill(self) -> float:
-        """Draw a block of uniform numbers and return the first; the list is reversed because lists pop at the end."""
-        if self._rng is None:
-            raise RuntimeError(f"{self.name} has not been reset; call reset(seed=...) before the first step")
-        self._uniforms = self._rng.random(_BLOCK)[::-1].tolist()
+    def _random(self) -> float:
+        """Return the next uniform number of the random stream, which is drawn in blocks for speed."""
+        if not self._uniforms:
+            self._uniforms = self._rng.random(_BLOCK)[::-1].tolist()  # type: ignore[union-attr]
         return self._uniforms.pop()
 
     def _open_row(self, action: int) -> OutcomeRow:
         """Build the lists of a row on its first visit: cumulative probabilities except the last, and outcomes."""
+        if self._rng is None:
+            raise RuntimeError(f"{self.name} has not been reset; call reset(seed=...) before the first step")
         if self.terminated:
-            raise RuntimeError(
-                f"{self.name} has terminated in state {self.state}; call reset() to begin again"
-            )
+            raise RuntimeError(f"{self.name} has terminated in state {self.state}; call reset()")
         s = self.state
         if not self.mdp.action_mask[s, action]:
             choices = np.flatnonzero(self.mdp.action_mask[s]).tolist()
@@ -371,9 +348,7 @@ class Environment(World):
 
     def _repr_svg_(self) -> str:
         """Return the picture of the current state that notebooks show."""
-        picture = self._picture()
-        sized = drawing.placed(picture, 0, 0, *drawing.view_box(picture)[2:])
-        return drawing.with_colours(drawing.markup(sized))
+        return drawing.with_colours(drawing.markup(self._picture()))
 
     def _picture(self) -> Element:
         world = self.layout()

@@ -26,7 +26,7 @@ from bamdp.beliefs.transitions.sparse import SparseDirichlet
 from bamdp.envs.classic import double_loop_layout
 from bamdp.envs.environment import Environment
 from bamdp.envs.grids import cell_neighbours
-from bamdp.envs.picture import Layout, Mark, graph_layout, grid_layout, row_of
+from bamdp.envs.picture import Layout, Mark, grid_layout, row_layout
 from bamdp.envs.registry import Count, ModelSeed, OptionalNumber, Positive, Real, Size, environment
 from bamdp.mdp.model import FiniteMDP
 
@@ -40,12 +40,11 @@ REWARD_SEED = 0
 ROW_BYTES, ENTRY_BYTES = 1200, 150  # approximate memory per row, and per outcome, while building the model
 
 
+DrawRows = Callable[[np.random.Generator], Any]
+
+
 def _family(
-    draw_rows: Callable[[np.random.Generator], Any],
-    rewards: NDArray[np.float64],
-    law: Prior,
-    world: int | None,
-    layout: Layout | None = None,
+    draw_rows: DrawRows, rewards: NDArray[Any], law: Prior, world: int | None, layout: Layout | None = None
 ) -> Environment:
     """Return an environment with a new model in every run, or with model number ``world`` of the family."""
     seed = np.random.SeedSequence(0, spawn_key=(world or 0,))
@@ -54,9 +53,7 @@ def _family(
     return Environment("family", mdp, horizon=FAMILY_HORIZON, layout=layout, law=law, draw_model=draw)
 
 
-def _model_at(
-    draw_rows: Callable[[np.random.Generator], Any], rewards: NDArray[np.float64], u: float
-) -> FiniteMDP:
+def _model_at(draw_rows: DrawRows, rewards: NDArray[Any], u: float) -> FiniteMDP:
     return FiniteMDP(draw_rows(np.random.default_rng(int(u * 2**53))), rewards)
 
 
@@ -113,7 +110,7 @@ def family_gc(world: OptionalNumber = None) -> Environment:
     counts[np.arange(5), :, np.minimum(np.arange(5) + 1, 4)] = 1.0
     rewards = np.zeros((5, 3, 5))
     rewards[:, :, 0], rewards[:, :, 4] = 2.0, 10.0
-    return _dirichlet_family(counts, rewards, world, graph_layout(row_of(5), axis="state"))
+    return _family(partial(_dirichlet_rows, counts), rewards, Dirichlet(alpha=counts), world, row_layout(5))
 
 
 @environment
@@ -169,7 +166,9 @@ def family_gdl(world: OptionalNumber = None) -> Environment:
     counts[[5, 6, 7], :, [6, 7, 8]] = 1.0
     rewards = np.zeros((9, 2))
     rewards[4], rewards[8] = 1.0, 2.0
-    return _dirichlet_family(counts, rewards, world, double_loop_layout())
+    return _family(
+        partial(_dirichlet_rows, counts), rewards, Dirichlet(alpha=counts), world, double_loop_layout()
+    )
 
 
 @environment
@@ -231,7 +230,7 @@ def family_grid(size: Size = 5, world: OptionalNumber = None) -> Environment:
     counts[s, a, s] = counts[s, a, np.where(enters, 0, ahead)] = 1.0
     rewards[:, :, 0] = 10.0 * enters
     layout = grid_layout(size, size, cells, marks=(Mark("start", 0, 0), Mark("goal", size - 1, size - 1)))
-    return _dirichlet_family(counts, rewards, world, layout)
+    return _family(partial(_dirichlet_rows, counts), rewards, Dirichlet(alpha=counts), world, layout)
 
 
 @environment
@@ -300,9 +299,7 @@ def random_mdp(
     return Environment("random_mdp", FiniteMDP(draw_rows(rng), rng.random((n_states, n_actions))))
 
 
-def _random_rows(
-    n_states: int, n_actions: int, prior: str, alpha: float, beta: float
-) -> Callable[[np.random.Generator], sparse.csr_matrix]:
+def _random_rows(n_states: int, n_actions: int, prior: str, alpha: float, beta: float) -> DrawRows:
     """Return a function that draws the transitions of a random model; raise an error if they would not fit."""
     what, n_rows = f"a random model of {n_states} states and {n_actions} actions", n_states * n_actions
     _checks.memory(ROW_BYTES * n_rows, what)
@@ -392,12 +389,6 @@ def family_random(
     rewards = np.random.default_rng(REWARD_SEED).random((n_states, n_actions))
     law = Dirichlet(alpha=alpha) if prior == "flat" else SparseDirichlet(alpha=alpha, beta=beta)
     return _family(draw_rows, rewards, law, world)
-
-
-def _dirichlet_family(
-    counts: NDArray[np.float64], rewards: NDArray[np.float64], world: int | None, layout: Layout
-) -> Environment:
-    return _family(partial(_dirichlet_rows, counts), rewards, Dirichlet(alpha=counts), world, layout)
 
 
 def _dirichlet_rows(counts: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:

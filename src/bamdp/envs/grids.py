@@ -30,15 +30,13 @@ X X . . . X X
 . . . . . . $
 $ . . . . . X"""  # X wall, $ flag, G goal; the start is the upper left corner
 MAZE_SLIP = 0.1
-DOOR_MAP = np.array(
-    [
-        [2, 5, 7, 12],
-        [1, -1, 8, 13],
-        [0, -1, 9, 14],
-        [3, -1, 10, 15],
-        [4, 6, 11, 16],
-    ]
-)  # the state of each cell, rows from the top; -1 is a wall
+DOOR_ROWS = """\
+ 2  5  7 12
+ 1 -1  8 13
+ 0 -1  9 14
+ 3 -1 10 15
+ 4  6 11 16"""  # the state of each cell; -1 is a wall
+DOOR_MAP = np.array([line.split() for line in DOOR_ROWS.splitlines()], int)
 DOOR_CELLS = [(int(x), int(y)) for s in range(17) for y, x in np.argwhere(s == DOOR_MAP)]  # by state
 DOOR, DOOR_GOAL = 6, 16  # their states
 
@@ -228,19 +226,13 @@ def maze() -> Environment:
     labels = [f"{cell}, {_holding(n)}" for cell in cells for n in range(8)]
     moves = slippery_moves(neighbours.reshape(-1, 4), MAZE_SLIP)
     mdp = FiniteMDP(moves, rewards.reshape(-1, 4), state_labels=labels, action_labels=DIRECTIONS)
+    walls = [cell for cell in np.ndindex(board.shape) if board[cell] == "X"]
+    marks = [Mark("start", *cells[0]), Mark("goal", *cells[goal])]
+    marks += [Mark("flag", *cell, bit) for cell, bit in flags.items()]
     width, height = board.shape
-    layout = grid_layout(
-        width,
-        height,
-        np.repeat(cells, 8, axis=0),
-        walls=[cell for cell in np.ndindex(board.shape) if board[cell] == "X"],
-        marks=[
-            Mark("start", *cells[0]),
-            Mark("goal", *cells[goal]),
-            *(Mark("flag", *cell, bit=bit) for cell, bit in flags.items()),
-        ],
-        layers=np.tile(held, len(cells)),
-    )
+    layers = np.tile(held, len(cells))
+    places = [cell for cell in cells for _ in held]
+    layout = grid_layout(width, height, places, walls=walls, marks=marks, layers=layers)
     return Environment("maze", mdp, horizon=20_000, time_limit=1.5, layout=layout)
 
 
@@ -309,10 +301,8 @@ def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environme
     >>> [env.reset(seed=seed) or env.mdp == open_door for seed in range(4)]
     [False, False, True, True]
     """
-    draw = _random_door if door == "random" else None
-    return Environment(
-        "maze_door", _door_model(door != "closed"), time_limit=0.25, layout=_door_layout, draw_model=draw
-    )
+    draw, mdp = _random_door if door == "random" else None, _door_model(door != "closed")
+    return Environment("maze_door", mdp, time_limit=0.25, layout=_door_layout, draw_model=draw)
 
 
 def maze_door_models() -> tuple[FiniteMDP, FiniteMDP]:

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp.beliefs.transitions.disturbance import DisturbancePrior
 from bamdp.envs.environment import Environment
-from bamdp.envs.picture import Layout, row_of
+from bamdp.envs.picture import row_layout
 from bamdp.envs.registry import Count, Numbers, Probabilities, Rate, Real, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
@@ -103,7 +102,6 @@ def inventory(
         _poisson(demand, capacity),
         np.where(left <= morning, paid, 0.0),
         axis="units in stock in the evening",
-        state_labels=range(capacity + 1),
         action_labels=[f"order {lot * a}" for a in range(n_orders)],
     )
 
@@ -177,7 +175,7 @@ def machine(
         wear,
         rewards,
         axis="wear",
-        state_labels=["new", *(f"{s}" for s in range(1, n_states - 1)), "broken"],
+        state_labels=["new", *map(str, range(1, n_states - 1)), "broken"],
         action_labels=("run", "service", "replace"),
     )
 
@@ -244,7 +242,7 @@ def queue(
     array([ 7,  8,  9, 10, 11])
     """
     served, price = np.array(speeds, int), np.array(costs, float)
-    if served.shape != price.shape or served.ndim != 1 or not len(served) or (served < 0).any():
+    if len(served) != len(price) or (served < 0).any():
         raise ValueError(f"speeds and costs must be lists of one length, got {speeds} and {costs}")
     length, w = np.arange(capacity + 1)[:, None], np.arange(capacity + 1)
     done = np.minimum(length, served)
@@ -254,7 +252,6 @@ def queue(
         _poisson(arrivals, capacity),
         fee * done - waiting * length - price,
         axis="customers in the queue",
-        state_labels=range(capacity + 1),
         action_labels=[f"serve {n}" for n in served],
     )
 
@@ -317,7 +314,7 @@ def pricing(
     (array([2, 3]), array([0.5, 0.5]))
     """
     menu, chances = np.array(prices, float), np.array(buyers, float)
-    if menu.shape != chances.shape or menu.ndim != 1 or not len(menu):
+    if len(menu) != len(chances):
         raise ValueError(f"prices and buyers must be lists of one length, got {prices} and {buyers}")
     limits = np.array([1.0, *chances, 0.0])
     if (np.diff(menu) <= 0).any() or (np.diff(limits) > 0).any():
@@ -325,8 +322,8 @@ def pricing(
     state, price, w = np.ogrid[: stock + 1, : len(menu), : len(menu) + 1]
     after = np.where(state > 0, state - (w > price), stock)
     rewards = np.zeros((stock + 1, len(menu), stock + 1)) - holding * state
-    for s in range(1, stock + 1):
-        rewards[s, :, s - 1] += menu
+    filled = np.arange(1, stock + 1)
+    rewards[filled, :, filled - 1] += menu
     rewards[0] = -restocking
     return _controlled(
         "pricing",
@@ -335,7 +332,6 @@ def pricing(
         rewards,
         start=stock,
         axis="units in stock",
-        state_labels=range(stock + 1),
         action_labels=[f"price {p:g}" for p in menu],
     )
 
@@ -347,8 +343,8 @@ def _controlled(
     rewards: NDArray[np.float64],
     *,
     axis: str,
-    state_labels: Sequence[Any],
     action_labels: Sequence[str],
+    state_labels: Sequence[str] | None = None,
     start: int = 0,
 ) -> Environment:
     """Return the environment with next states ``after`` [S, A, W] and disturbance probabilities ``chances`` [W]."""
@@ -356,7 +352,7 @@ def _controlled(
     if p.shape != after.shape[2:] or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-9:
         raise ValueError(f"the probabilities of {name}'s disturbances must be at least 0 and sum to 1")
     mdp = FiniteMDP(rows(after, p), rewards, state_labels=state_labels, action_labels=action_labels)
-    layout = Layout("grid", len(after), 1, row_of(len(after)), named=True, axis=axis)
+    layout = row_layout(len(after), "grid", named=True, axis=axis)
     known = DisturbancePrior(after)
     return Environment(name, mdp, start=start, time_limit=0.25, layout=layout, disturbance=known)
 

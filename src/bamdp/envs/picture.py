@@ -53,7 +53,6 @@ ARROW = [(-9.0, -4.2), (1.0, -4.2), (1.0, -9.5), (12.0, 0.0), (1.0, 9.5), (1.0, 
 STAR = [
     (r * math.sin(math.pi * i / 5), -r * math.cos(math.pi * i / 5)) for i, r in enumerate([20.0, 9.0] * 5)
 ]
-DOOR = [(-29.0, -27.0), (-14.0, -20.0), (-14.0, 24.0), (-29.0, 28.0)]
 GUESS = 0.22  # opacity of what is shown for unvisited states
 
 PerState = Sequence[float | None] | NDArray[Any] | None
@@ -149,9 +148,10 @@ def graph_layout(positions: NDArray[np.float64], **parts: Any) -> Layout:
     return Layout("graph", width, height, positions, **parts)
 
 
-def row_of(n_states: int) -> NDArray[np.float64]:
-    """Return positions in a row, [S, 2]."""
-    return np.column_stack([np.arange(float(n_states)), np.zeros(n_states)])
+def row_layout(n_states: int, kind: Any = "graph", **parts: Any) -> Layout:
+    """Return nodes or cells in a row."""
+    positions = np.column_stack([np.arange(float(n_states)), np.zeros(n_states)])
+    return Layout(kind, n_states, 1, positions, **{"axis": "state", **parts})
 
 
 def table_layout(n_states: int, shape: tuple[int, int] | None = None, **parts: Any) -> Layout:
@@ -167,15 +167,13 @@ def table_layout(n_states: int, shape: tuple[int, int] | None = None, **parts: A
     return Layout("grid", columns, rows, cells, named=n_states <= MAX_NAMED, axis=axis, **parts)
 
 
-def circle_layout(n_states: int) -> Layout:
-    """Return nodes on a circle that grows with their number, or on a sunflower spiral for more than 24."""
-    i = np.arange(n_states, dtype=np.float64)
-    if n_states <= MAX_NODES_WITH_EDGES:
-        angle = 2 * math.pi * i / n_states - math.pi / 2
-        reach = np.full(n_states, max(1.2, 0.2 * n_states))
-    else:
-        angle, reach = i * math.pi * (3 - math.sqrt(5)), 0.62 * np.sqrt(i + 0.5)
-    return graph_layout(np.column_stack([reach * np.cos(angle), reach * np.sin(angle)]), axis="state")
+def default_layout(n_states: int) -> Layout:
+    """Return nodes on a circle that grows with their number, or a table of more than 24 states."""
+    if n_states > MAX_NODES_WITH_EDGES:
+        return table_layout(n_states)
+    angle = 2 * math.pi * np.arange(n_states) / n_states - math.pi / 2
+    positions = max(1.2, 0.2 * n_states) * np.column_stack([np.cos(angle), np.sin(angle)])
+    return graph_layout(positions, axis="state")
 
 
 # --- the picture -----------------------------------------------------------------------------------------------
@@ -188,10 +186,10 @@ class Place(NamedTuple):
     at: Point
     state: int | None  # with the agent's flags (for a bandit, the arm); None if there is none
     label: str
-    fill: str | None = None  # the colour of its value, if any
-    action: int | None = None  # of the policy, if any
-    angle: float | None = None  # of this action, in degrees, if it has a direction
-    guess: bool = False  # whether the state was never visited
+    fill: str | None  # the colour of its value, if any
+    action: int | None  # of the policy, if any
+    angle: float | None  # of this action, in degrees, if it has a direction
+    opacity: float | None  # if the state was never visited
 
     def ink(self) -> str:
         """Return the colour of text and arrows."""
@@ -244,19 +242,16 @@ def draw_world(
         The ramp of the values' colours.
     """
     state = world["start"] if state is None else state
-    arms, graph = world["kind"] == "arms", world["kind"] == "graph"
-    positions = list(map(tuple, world["positions"]))
+    arms, layers, at = world["kind"] == "arms", world["layers"], list(map(tuple, world["positions"]))
+    number = {position: i for i, position in enumerate(dict.fromkeys(at))}
+    place, centres = [number[position] for position in at], [_centre(*position) for position in number]
+    shown = {place[s]: s for s in range(len(at)) if layers[s] == layers[state]}
     if arms:
-        positions, place = [(a, 0) for a in range(world["n_actions"])], [0]
+        centres = [_centre(a, 0) for a in range(world["n_actions"])]
         shown = {a: a for a in range(world["n_actions"])}
-    else:
-        number = {p: i for i, p in enumerate(dict.fromkeys(positions))}
-        positions, place = list(number), [number[p] for p in positions]
-        layers = world["layers"]
-        shown = {place[s]: s for s in range(len(place)) if layers[s] == layers[state]}
-    centres = [_centre(x, y) for x, y in positions]
-    chosen = np.full(max(len(place), len(positions)), -1) if policy is None or arms else np.asarray(policy)
-    ends, colours, limits = set(world["terminal"]), {}, (math.nan, math.nan)
+    chosen = np.full(len(at) + len(centres), -1) if policy is None or arms else np.asarray(policy)
+    ends, limits = set(world["terminal"]), (math.nan, math.nan)
+    colours: dict[int | None, str] = {}
     if values is not None:
         numbers = np.asarray(values, float)
         living = [s for s in shown.values() if s not in ends] or list(shown.values())
@@ -264,32 +259,34 @@ def draw_world(
         levels = np.nan_to_num((numbers - low) / (high - low or 1.0))
         colours = {s: shade(ramp, levels[s]) for s in living}
 
-    def show(i: int) -> Place:
-        s = shown.get(i)
+    places = []
+    for i, centre in enumerate(centres):
+        s, action, angle = shown.get(i), None, None
+        if s is not None and s not in ends and chosen[s] >= 0:
+            action = int(chosen[s])
+            if world["moves"]:
+                x, y = world["moves"][s][action]
+                angle = math.degrees(math.atan2(y, x))
+        faint = None if visited is None or s is None or arms or visited[s] else GUESS
         label = _label(world, i if arms else place.index(i))
-        if s is None:
-            return Place(i, centres[i], s, label)
-        action, angle = int(chosen[s]) if s not in ends and chosen[s] >= 0 else None, None
-        if action is not None and world["moves"]:
-            x, y = world["moves"][s][action]
-            angle = math.degrees(math.atan2(y, x))
-        guess = visited is not None and not arms and not visited[s]
-        return Place(i, centres[i], s, label, colours.get(s), action, angle, guess)
-
-    places = [show(i) for i in range(len(centres))]
-    if graph:
+        places.append(Place(i, centre, s, label, colours.get(s), action, angle, faint))
+    if world["kind"] == "graph":
         parts, corner, size = _graph(world, places, place)
     else:
-        best = int(np.asarray(policy)[0]) if arms and policy is not None else None
-        parts = _grid(world, places, policy is not None, best, world["layers"][state])
+        parts = _grid(world, places, policy is not None, world["layers"][state])
         corner = (-MARGIN, -MARGIN)
         size = tuple(world[side] * CELL_SIZE + 2 * MARGIN for side in ("width", "height"))
     over = [group(class_="expected"), group(class_="rollouts")]
     if agent:
         here = last_action if arms else place[state]
         over.append(_agent(world, state, None if here is None else places[here]))
-    looks = {"class_": f"scene world {world['kind']}", "text_anchor": "middle", "font_family": "sans-serif"}
-    drawing = figure(size, *parts, *over, corner=corner, label=f"The environment {world['name']}", **looks)
+    looks: dict[str, Any] = {
+        "class_": f"scene world {world['kind']}",
+        "text_anchor": "middle",
+        "font_family": "sans-serif",
+    }
+    looks |= {"width": size[0], "height": size[1], "label": f"The environment {world['name']}"}
+    drawing = figure(size, *parts, *over, corner=corner, **looks)
     return WorldDrawing(drawing, centres, place, limits)
 
 
@@ -303,65 +300,60 @@ def _label(world: Mapping[str, Any], i: int) -> str:
     return label if len(label) <= MAX_LABEL_LENGTH * (1 if world["kind"] == "graph" else 2) else str(i)
 
 
-def _grid(
-    world: Mapping[str, Any], places: list[Place], has_policy: bool, best: int | None, held: int
-) -> list[Element]:
-    """Draw the cells, walls and marks, and the policy in every cell; tick the best arm of a bandit."""
+def _grid(world: Mapping[str, Any], places: list[Place], has_policy: bool, held: int) -> list[Element]:
+    """Draw the cells, walls and marks, and the policy in every cell."""
     width, height = (world[side] * CELL_SIZE + 12.0 for side in ("width", "height"))
     parts = [element("rect", fill="line", x=-6.0, y=-6.0, width=width, height=height, rx=10.0)]
     for one in places:  # with a policy, only its arrows are faint
-        faint = GUESS if one.guess and not has_policy else None
+        faint = None if has_policy else one.opacity
         fill = one.fill or "cell"
         parts.append(_tile(*one.at, class_="cell", fill=fill, data_place=one.number, opacity=faint))
+        if world["named"] or world["kind"] == "arms":
+            parts.append(_name(one, -21.0))
+        if world["named"] and not world["moves"] and one.action is not None:
+            word = world["action_labels"][one.action]
+            parts.append(_text(*one.at, 21.0, word, 12.0, one.ink(), opacity=one.opacity))
     parts += [_tile(*_centre(x, y), fill="wall") for x, y in world["walls"]]
-    if world["named"] or world["kind"] == "arms":
-        parts += [_name(one, -21.0) for one in places]
-    if world["moves"] is None and len(places) <= MAX_NAMED:
-        for one in places:
-            word = "" if one.action is None else world["action_labels"][one.action]
-            word = "✓" if one.number == best else word
-            parts.append(_text(*one.at, 21.0, word, 12.0, one.ink(), opacity=GUESS if one.guess else None))
     parts.append(group(*(_mark(one, held) for one in world["marks"]), class_="marks"))
     solid = {_centre(m["x"], m["y"]) for m in world["marks"] if m["kind"] in ("goal", "door_closed")}
     for one in places:
-        angle = None if one.at in solid else one.angle
-        opacity = GUESS if one.guess else 0.62 if one.ink() == "ink" else 0.85
-        looks = {"class_": "arrow", "fill": one.ink(), "opacity": opacity, "data_place": one.number}
-        parts.append(_arrow(one.at, angle, **looks))
+        looks = {
+            "class_": "arrow",
+            "fill": one.ink(),
+            "opacity": one.opacity or 0.7,
+            "data_place": one.number,
+        }
+        parts.append(_arrow(one.at, None if one.at in solid else one.angle, **looks))
     return parts
 
 
-def _graph(
-    world: Mapping[str, Any], places: list[Place], place: list[int]
-) -> tuple[list[Element], Point, Point]:
+def _graph(world: Mapping[str, Any], places: list[Place], place: list[int]) -> tuple[Any, Point, Point]:
     """Draw nodes, with the policy as the colour of their rims, and edges; return also the corner and the size."""
     at = np.array([one.at for one in places])
-    curves = [
-        (edge, _curve(at, place[edge["source"]], place[edge["target"]], edge)) for edge in world["edges"]
-    ]
-    curves.sort(key=lambda curve: max(curve[0]["probabilities"]))
-    parts = [_edge(edge, points) for edge, points in curves if len(points) > 1]
+    edges = sorted(world["edges"], key=lambda edge: max(edge["probabilities"]))
+    curves = [_curve(at, place[edge["source"]], place[edge["target"]], edge["bend"]) for edge in edges]
+    parts = [_edge(edge["probabilities"], points) for edge, points in zip(edges, curves) if len(points) > 1]
     for one in places:
         rim = "wall" if one.action is None else f"a{colour_of(one.action)}"
         circle = {"cx": one.at[0], "cy": one.at[1], "r": NODE_RADIUS, "stroke": rim, "stroke_width": 3}
-        looks = {"fill": one.fill or "cell", "opacity": GUESS if one.guess else None}
+        looks = {"fill": one.fill or "cell", "opacity": one.opacity}
         parts.append(element("circle", class_="cell node", data_place=one.number, **circle, **looks))
         if one.state in world["terminal"]:
             circle |= {"r": 0.72 * NODE_RADIUS, "stroke": "wall", "stroke_width": 2}
             parts.append(element("circle", fill="none", **circle))
         parts.append(_name(one, 0.0))
-    everything = np.vstack([at, *(points for _, points in curves)])
+    everything = np.vstack([at, *curves])
     low, high = everything.min(axis=0) - 0.55 * CELL_SIZE, everything.max(axis=0) + 0.55 * CELL_SIZE
     return parts, tuple(low.tolist()), tuple((high - low).tolist())
 
 
-def _curve(at: NDArray[np.float64], i: int, j: int, edge: Mapping[str, Any]) -> NDArray[np.float64]:
+def _curve(at: NDArray[np.float64], i: int, j: int, bend: float) -> NDArray[np.float64]:
     """Return the points of an edge from rim to rim: a parabola, or a loop for a self-transition."""
     p, q = at[i], at[j]
     t = np.linspace(0.0, 1.0, 41)[:, None]
     if i != j:
         chord = q - p
-        control = (p + q) / 2 + edge["bend"] * np.array([-chord[1], chord[0]])
+        control = (p + q) / 2 + bend * np.array([-chord[1], chord[0]])
         points = (1 - t) ** 2 * p + 2 * t * (1 - t) * control + t**2 * q
     else:
         away = p - (at.min(axis=0) + at.max(axis=0)) / 2
@@ -374,9 +366,8 @@ def _curve(at: NDArray[np.float64], i: int, j: int, edge: Mapping[str, Any]) -> 
     return points[np.hypot(*np.where(half[:, None], points - p, points - q).T) > outside]
 
 
-def _edge(edge: Mapping[str, Any], points: NDArray[np.float64]) -> Element:
+def _edge(chances: list[float], points: NDArray[np.float64]) -> Element:
     """Draw an edge in the colour of the action most likely to take it, fainter for less likely edges."""
-    chances = edge["probabilities"]
     equal = max(chances) - min(chances) < 1e-9
     colour = "muted" if equal else f"a{colour_of(chances.index(max(chances)))}"
     end = points[-1]
@@ -392,7 +383,7 @@ def _agent(world: Mapping[str, Any], state: int, place: Place | None) -> Element
     graph, named = world["kind"] == "graph", world["named"] or world["kind"] == "arms"
     radius = (0.2 if graph else 0.16 if named else 0.27) * CELL_SIZE
     n = int(world["layers"][state]).bit_count()
-    at, angle = ((0.0, 0.0), None) if place is None else (place.at, place.angle)
+    at, angle = (place.at, place.angle) if place else ((0.0, 0.0), None)
     flags = [group(*_flag(0.5), transform=placement(radius * (i - (n - 1) / 2), -radius)) for i in range(n)]
     return group(
         element("circle", fill="#000000", opacity=0.18, cy=0.14 * radius, r=1.18 * radius),
@@ -409,20 +400,9 @@ def _agent(world: Mapping[str, Any], state: int, place: Place | None) -> Element
 
 def _mark(mark: Mapping[str, Any], held: int) -> Element:
     """Draw the mark of a cell; a flag leaves space for the policy's arrow and is faint while carried."""
-    kind, bit = mark["kind"], mark["bit"] or None
-    if kind == "flag":
-        inside = _flag(0.6, -15.0, -17.0)
-    elif kind == "start":
-        inside = [element("circle", r=19.0, fill="none", stroke="muted", stroke_width=3, opacity=0.55)]
-    elif kind == "goal":
-        inside = [_tile(0.0, 0.0, fill="goal"), shape(STAR, fill="#ffffff")]
-    elif kind == "door_closed":
-        inside = [_tile(0.0, 0.0, fill="wood"), element("circle", r=3.2, fill="flag")]
-    else:
-        inside = [shape(DOOR, fill="wood")]
+    kind, bit, at = mark["kind"], mark["bit"] or None, placement(*_centre(mark["x"], mark["y"]))
     faint = 0.2 if bit and held & bit else None
-    at = placement(*_centre(mark["x"], mark["y"]))
-    return group(*inside, class_=f"mark {kind}", data_bit=bit, transform=at, opacity=faint)
+    return group(*MARKS[kind], class_=f"mark {kind}", data_bit=bit, transform=at, opacity=faint)
 
 
 def _flag(scale: float, x: float = 0.0, y: float = 0.0) -> list[Element]:
@@ -451,3 +431,12 @@ def _text(x: float, y: float, dy: float, words: str, size: float, fill: str, **m
     size = min(size, 1.5 * SIDE / max(1, len(words)))
     looks = {"fill": fill, "font_size": size, "font_weight": 600, "dy": "0.35em"}
     return text_element(x, y + dy, words, **looks, **more)
+
+
+MARKS = {
+    "start": [element("circle", r=19.0, fill="none", stroke="muted", stroke_width=3, opacity=0.55)],
+    "goal": [_tile(0.0, 0.0, fill="goal"), shape(STAR, fill="#ffffff")],
+    "flag": _flag(0.6, -15.0, -17.0),
+    "door_closed": [_tile(0.0, 0.0, fill="wood"), element("circle", r=3.2, fill="flag")],
+    "door_open": [shape([(-29.0, -27.0), (-14.0, -20.0), (-14.0, 24.0), (-29.0, 28.0)], fill="wood")],
+}

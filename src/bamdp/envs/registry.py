@@ -151,8 +151,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
     kind, rest = _split(name)
     if kind == "gym":
         raise ValueError(
-            f"the model of {name!r} is not known, and it is needed here; Gymnasium's environments are for run, "
-            "compare, tune, lab, studio and explain, and in Python for bamdp.make_world and bamdp.GymAgent"
+            f"the model of {name!r} is not known, and it is needed here; bamdp.make_world and bamdp.GymAgent do without"
         )
     factory: Callable[..., Environment] = from_file if kind == "file" else ENVIRONMENTS[kind]
     known = list(inspect.signature(factory).parameters)
@@ -241,10 +240,7 @@ def _split(name: str) -> tuple[str, str]:
     kind, written = kind.strip().lower().replace("-", "_"), name.strip()
     if kind not in ("file", "gym", *ENVIRONMENTS):
         if re.search(r"-v\d+(:|$)", written):
-            raise ValueError(
-                f"{name!r} looks like an environment of Gymnasium; write gym:{written}, or give "
-                f"gymnasium.make({written!r})"
-            )
+            raise ValueError(f"{name!r} looks like an environment of Gymnasium; write gym:{written}")
         _checks.one_of(kind, "environment", [*sorted(ENVIRONMENTS), "file:PATH", "gym:ID"])
     return kind, rest
 
@@ -349,13 +345,42 @@ def from_file(path: str | Path, start: Any = None, horizon: int = 1000) -> Envir
 
 
 class FunctionWorld(World):
-    """An environment whose steps are computed by a function; create one with :func:`from_function`."""
+    """An environment whose steps are computed by your own function, also called ``from_function``.
+
+    Parameters
+    ----------
+    step
+        ``step(state, action, rng)`` returns (next state, reward, terminated); it must take all random numbers from
+        ``rng``, a NumPy generator.
+    n_states, n_actions
+        Size of the environment.
+    start
+        The initial state of every episode, or a function ``start(rng)`` that draws it.
+    horizon
+        Usual number of steps in a run.
+    name
+        The name.
+
+    Examples
+    --------
+    >>> world = from_function(lambda s, a, rng: ((s + a) % 3, float(s == 2), False), n_states=3, n_actions=2)
+    >>> world.reset(seed=0), world.step(1), world.step(1), world.step(0)
+    (0, (1, 0.0, False), (2, 0.0, False), (2, 1.0, False))
+    """
 
     def __init__(
-        self, function: Callable[[int, int, np.random.Generator], StepResult], start: Any, **sizes: Any
+        self,
+        step: Callable[[int, int, np.random.Generator], StepResult],
+        n_states: int,
+        n_actions: int,
+        start: int | Callable[[np.random.Generator], int] = 0,
+        horizon: int = 1000,
+        name: str = "function",
     ) -> None:
-        vars(self).update(sizes)
-        self.function, self.start = function, start
+        self.function, self.start, self.name = step, start, str(name)
+        self.n_states = _checks.integer(n_states, "n_states")
+        self.n_actions = _checks.integer(n_actions, "n_actions")
+        self.horizon = _checks.integer(horizon, "horizon")
         self.state, self.terminated = 0, True  # until the first reset
         self._rng: np.random.Generator | None = None
 
@@ -379,36 +404,4 @@ class FunctionWorld(World):
         return self.state, _checks.real(reward, "reward"), self.terminated
 
 
-def from_function(
-    step: Callable[[int, int, np.random.Generator], StepResult],
-    n_states: int,
-    n_actions: int,
-    start: int | Callable[[np.random.Generator], int] = 0,
-    horizon: int = 1000,
-    name: str = "function",
-) -> FunctionWorld:
-    """Create an environment whose steps are computed by your own function.
-
-    Parameters
-    ----------
-    step
-        ``step(state, action, rng)`` returns (next state, reward, terminated); it must take all random numbers from
-        ``rng``, a NumPy generator.
-    n_states, n_actions
-        Size of the environment.
-    start
-        The initial state of every episode, or a function ``start(rng)`` that draws it.
-    horizon
-        Usual number of steps in a run.
-    name
-        The name.
-
-    Examples
-    --------
-    >>> world = from_function(lambda s, a, rng: ((s + a) % 3, float(s == 2), False), n_states=3, n_actions=2)
-    >>> world.reset(seed=0), world.step(1), world.step(1), world.step(0)
-    (0, (1, 0.0, False), (2, 0.0, False), (2, 1.0, False))
-    """
-    sizes = {"n_states": n_states, "n_actions": n_actions, "horizon": horizon}
-    checked = {key: _checks.integer(size, key) for key, size in sizes.items()}
-    return FunctionWorld(step, start, name=str(name), **checked)
+from_function = FunctionWorld

@@ -6,10 +6,8 @@ model and learns the transitions, the rewards, where episodes begin and end, and
 """
 
 from bamdp.gym.discretize import Discretize, DiscretizeActions
-from bamdp.gym.env import GymEnv, register_all
+from bamdp.gym.env import IDS, GymEnv
 from bamdp.gym.player import GymAgent
 from bamdp.gym.world import GymWorld
 
 __all__ = ["IDS", "Discretize", "DiscretizeActions", "GymAgent", "GymEnv", "GymWorld"]
-
-IDS = tuple(register_all())

@@ -38,9 +38,8 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any]):
         ``"quantiles"`` for bins that random play visits equally often.
     bounds
         For uniform bins, (low, high) of each coordinate, or None for the bounds of the space. If the space is
-        unbounded, as for CartPole's velocities, the range observed in random play is used.
-    steps, seed
-        The number of steps and the seed of the random play, which takes place when the wrapper is created, if needed.
+        unbounded, as for CartPole's velocities, the range observed in random play is used. Random play, if needed,
+        takes place when the wrapper is created.
 
     Attributes
     ----------
@@ -66,8 +65,6 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any]):
         *,
         edges: str = UNIFORM,
         bounds: Sequence[tuple[float, float] | None] | None = None,
-        steps: int = TRIAL_STEPS,
-        seed: int = 0,
     ) -> None:
         super().__init__(env)
         box = env.observation_space
@@ -80,7 +77,7 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any]):
         limits = list(zip(box.low.ravel().tolist(), box.high.ravel().tolist()))
         wanted = _per_coordinate(bins, "bins", len(limits))
         ranges = _per_coordinate(bounds, "bounds", len(limits))
-        play = cache(partial(_random_play, env, _checks.integer(steps, "steps"), seed))
+        play = cache(partial(_random_play, env))
         self.edges = tuple(
             _inner_edges(i, wanted[i], ranges[i] or limits[i], edges, play) for i in range(len(limits))
         )
@@ -162,11 +159,11 @@ def _levels(i: int, wanted: Any, low: float, high: float) -> NDArray[np.float64]
     return np.linspace(low, high, size) if size > 1 else np.array([0.5 * (low + high)])
 
 
-def _random_play(env: gymnasium.Env[Any, Any], steps: int, seed: int) -> NDArray[np.float64]:
+def _random_play(env: gymnasium.Env[Any, Any]) -> NDArray[np.float64]:
     """Return the coordinates observed in random play, [T, n]."""
-    env.action_space.seed(seed)
-    seen = [np.ravel(env.reset(seed=seed)[0])]
-    for _ in range(steps):
+    env.action_space.seed(0)
+    seen = [np.ravel(env.reset(seed=0)[0])]
+    for _ in range(TRIAL_STEPS):
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
         seen.append(np.ravel(observation))
         if terminated or truncated:

@@ -11,8 +11,6 @@ from bamdp import _checks
 from bamdp.envs.environment import Environment
 from bamdp.envs.registry import list_envs, make_env
 
-NAMESPACE, ID_VERSION = "bamdp", 0
-
 
 class GymEnv(gymnasium.Env[Any, Any]):
     """A bamdp environment with Gymnasium's interface.
@@ -41,8 +39,6 @@ class GymEnv(gymnasium.Env[Any, Any]):
         episode_steps: int | None = None,
         **parameters: Any,
     ) -> None:
-        if render_mode is not None:
-            _checks.one_of(render_mode, "render mode", self.metadata["render_modes"])
         self.world = make_env(env, **parameters) if isinstance(env, str) else env
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Discrete(self.world.n_states)
@@ -74,20 +70,6 @@ class GymEnv(gymnasium.Env[Any, Any]):
         return {} if mask.all() else {"action_mask": mask[self.world.state].astype(np.int8)}
 
 
-def gym_id(name: str) -> str:
-    """Return the Gymnasium id of an environment.
-
-    Examples
-    --------
-    >>> gym_id("double_loop")
-    'bamdp/DoubleLoop-v0'
-    """
-    return f"{NAMESPACE}/{''.join(part.capitalize() for part in name.split('_'))}-v{ID_VERSION}"
-
-
-def register_all() -> list[str]:
-    """Register every environment known to `make_env`, unless it is registered already, and return the ids."""
-    names = {gym_id(info.name): info.name for info in list_envs()}
-    for made in names.keys() - gymnasium.registry.keys():
-        gymnasium.register(made, entry_point="bamdp.gym.env:GymEnv", kwargs={"env": names[made]})
-    return list(names)
+IDS = {f"bamdp/{info.name.title().replace('_', '')}-v0": info.name for info in list_envs()}
+for made in IDS.keys() - gymnasium.registry.keys():
+    gymnasium.register(made, entry_point="bamdp.gym.env:GymEnv", kwargs={"env": IDS[made]})

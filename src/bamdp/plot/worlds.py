@@ -1,7 +1,7 @@
 """Plots of a value or an action for every state of an environment, and of one row of a belief.
 
-Environments whose states lie on a line or have no natural positions are plotted as charts over the names of the states,
-and others as maps. Terminal states are blank; states that were never visited are hollow or faint.
+Bandits, and environments whose states lie on a line or have no natural positions, are plotted as charts over the names
+of the states (or arms), and others as maps. Terminal states are blank; unvisited states are hollow or faint.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def values(
     if visited is None:
         visited = next((one for one in (values, policy) if isinstance(one, Agent)), None)
     title = _whose(values, "values") if title is None else title
-    return _draw(world, numbers, actions, _visited(visited, world), label, title, ax)
+    return _draw(world, numbers, actions, visited, label, title, ax)
 
 
 def policy(
@@ -96,13 +96,12 @@ def policy(
         The title; by default it names the source of the policy.
     """
     world = _numbered(env)
-    actions = _per_state(policy, "policy", world)
-    numbers = _per_state(policy, "values", world) if isinstance(policy, (Agent, Solution)) else None
-    seen = _visited(policy if visited is None and isinstance(policy, Agent) else visited, world)
+    chart = _is_chart(world.layout())  # of only one quantity
+    known = policy if isinstance(policy, (Agent, Solution)) and not chart else None
     title = _whose(policy, "policy") if title is None else title
-    if _is_chart(world.layout()):
-        numbers = None  # a chart shows only one quantity
-    return _draw(world, numbers, actions, seen, "value", title, ax)
+    if visited is None and isinstance(policy, Agent):
+        visited = policy
+    return values(world, known, policy=policy, visited=visited, title=title, ax=ax)
 
 
 def visits(run: Run, env: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
@@ -118,8 +117,10 @@ def visits(run: Run, env: Any, *, title: str = "", ax: Axes | None = None) -> Ax
         As in :func:`values`.
     """
     world = _numbered(env)
-    counts = np.bincount(run.states, minlength=world.n_states).astype(float)
-    return _draw(world, counts, None, None, "visits", title, ax, ramp="visits")
+    arms = world.geometry.kind == "arms"
+    size = world.n_actions if arms else world.n_states
+    counts = np.bincount(run.actions if arms else run.states, minlength=size).astype(float)
+    return _draw(world, counts, None, None, "visits", title, ax)
 
 
 def posterior(
@@ -191,45 +192,58 @@ def _row(model: Any, s: int, a: int) -> NDArray[np.float64]:
     return row
 
 
+def _is_chart(data: dict[str, Any]) -> bool:
+    return data["kind"] == "arms" or (bool(data["axis"]) and len(data["positions"]) <= MOST_CHARTED)
+
+
 def _draw(
-    world: World,
-    numbers: Any,
-    actions: Any,
-    seen: NDArray[np.bool_] | None,
-    label: str,
-    title: str,
-    ax: Axes | None,
-    ramp: str = "value",
+    world: World, numbers: Any, actions: Any, visited: Any, label: str, title: str, ax: Axes | None
 ) -> Axes:
     """Plot values [S] and actions [S] as a chart or on a map."""
-    data, state = world.layout(), getattr(world, "state", 0)
-    if _is_chart(data):
-        with style.drawing_axes(ax, CHART_SIZE) as axes:
-            if numbers is None:
-                _draw_chart(axes, data, actions, seen, None)
-            else:
-                _draw_chart(axes, data, numbers, seen, label)
-            axes.set_title(title)
-        return axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
+    data, seen = world.layout(), _visited(visited, world)
+    if _is_chart(data):
+        with style.drawing_axes(ax, CHART_SIZE) as axes:
+            chosen = actions if numbers is None else numbers
+            _draw_chart(axes, data, chosen, seen, None if numbers is None else label)
+            axes.set_title(title)
+        return axes
     with style.drawing_axes(ax, MAP_SIZE, grid=False) as axes:
-        state = 0 if state == world.end else state
+        state = getattr(world, "state", 0)
+        state, ramp = 0 if state == world.end else state, "visits" if label == "visits" else "value"
         drawn = draw_world(data, state, numbers, actions, visited=seen, agent=False, ramp=ramp)
         paint(axes, drawn.figure)
         if drawn.range[0] < drawn.range[1]:
-            side = "bottom" if data["width"] > 2 * data["height"] else "right"
             colours = ListedColormap([shade(ramp, level) for level in np.linspace(0.0, 1.0, 128)])
             scale = ScalarMappable(Normalize(*drawn.range), colours)
-            axes.figure.colorbar(scale, ax=axes, shrink=0.8, label=label, location=side)
-        guess = data["kind"] != "arms" and seen is not None and not seen.all()
-        axes.set_title(f"{title}\nfaint: never visited" if guess else title)
+            axes.figure.colorbar(scale, ax=axes, shrink=0.8, label=label)
+        faint = "" if seen is None or seen.all() else "\nfaint: never visited"
+        axes.set_title(title + faint)
     return axes
 
 
-def _is_chart(data: dict[str, Any]) -> bool:
-    return bool(data["axis"]) and len(data["positions"]) <= MOST_CHARTED
+def _draw_chart(axes: Axes, data: dict[str, Any], given: Any, seen: Any, label: str | None) -> None:
+    """Plot a value for every state (or arm), or an action if there is no label."""
+    arms = data["kind"] == "arms" and label is not None
+    names = data["action_labels" if arms else "state_labels"]
+    x = np.setdiff1d(np.arange(len(names)), data["terminal"])
+    x = x if label else x[given[x] >= 0]
+    known = x if seen is None or arms else x[seen[x]]
+    dots: Any = {"color": style.COLOURS[0], "marker": "o", "linewidth": 0.0}
+    drawn = "default" if label else "steps-mid"
+    axes.plot(x, given[x], color=style.COLOURS[0], linewidth=0.8, alpha=0.5, drawstyle=drawn)
+    axes.plot(x, given[x], markerfacecolor="white", label="never visited", **dots)
+    axes.plot(known, given[known], label="visited", **dots)
+    if len(known) < len(x):
+        axes.legend()
+    shown = x[:: -(-len(names) // MOST_TICKS)].tolist()
+    axes.set_xticks(shown, [names[s] for s in shown])
+    axes.set(xlabel="" if arms else data["axis"] or "state", ylabel=label or "action")
+    if label is None:
+        axes.set_yticks(range(data["n_actions"]), data["action_labels"])
+        axes.set_ylim(-0.5, data["n_actions"] - 0.5)
 
 
 def _numbered(env: Any) -> World:
@@ -247,14 +261,15 @@ def _per_state(given: Any, name: str, world: World) -> Any:
     if given is None:
         return None
     arms = name == "values" and world.geometry.kind == "arms"
-    if isinstance(given, Agent):
-        mean = given.mean_model()
-        if name == "policy":
-            given = given.policy()
-        else:
-            given = mean.expected_rewards[0] if arms else policy_iteration(mean, given.discount)
-    elif arms and isinstance(given, Solution):
-        return None  # the value of the only state is uninformative about the arms
+    if isinstance(given, Agent) and name == "policy":
+        given = given.policy()
+    elif arms and isinstance(
+        given, (Agent, Solution)
+    ):  # the value of the only state says nothing about the arms
+        mdp: Any = given.mean_model() if isinstance(given, Agent) else world.mdp
+        given = mdp.expected_rewards[0]
+    elif isinstance(given, Agent):
+        given = policy_iteration(given.mean_model(), given.discount)
     array = np.asarray(getattr(given, name) if isinstance(given, Solution) else given)
     size, things = (world.n_actions, "arms") if arms else (world.n_states, "states")
     if array.shape != (size,):
@@ -286,23 +301,3 @@ def _whose(given: Any, name: str) -> str:
         n = given.belief.n_observed
         return f"{label_of(given.planner)} after {n:,} steps:\noptimal {name} of its mean model"
     return f"optimal {name} of the known model" if isinstance(given, Solution) else ""
-
-
-def _draw_chart(axes: Axes, data: dict[str, Any], given: Any, seen: Any, label: str | None) -> None:
-    """Plot a value for every state on a line, or an action if there is no label."""
-    n = len(data["positions"])
-    x = np.setdiff1d(np.arange(n), data["terminal"])
-    x = x if label else x[given[x] >= 0]
-    known = x if seen is None else x[seen[x]]
-    line: dict[str, Any] = {"color": style.COLOURS[0], "drawstyle": "default" if label else "steps-mid"}
-    axes.plot(x, given[x], linewidth=0.8, alpha=0.5, **line)
-    axes.plot(x, given[x], "o", color=style.COLOURS[0], markerfacecolor="white", label="never visited")
-    axes.plot(known, given[known], "o", color=style.COLOURS[0], label="visited")
-    if len(known) < len(x):
-        axes.legend()
-    shown = x[:: -(-n // MOST_TICKS)].tolist()
-    axes.set_xticks(shown, [data["state_labels"][s] for s in shown])
-    axes.set(xlabel=data["axis"], ylabel=label or "action")
-    if label is None:
-        axes.set_yticks(range(data["n_actions"]), data["action_labels"])
-        axes.set_ylim(-0.5, data["n_actions"] - 0.5)
