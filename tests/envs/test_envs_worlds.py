@@ -161,7 +161,7 @@ def test_noisy_rewards_have_the_means_of_the_model():
         )
     assert not from_mdp(swap).stochastic_rewards
     for wrong in (-1.0, "normal"):
-        with pytest.raises(ValueError, match="noise must be"):
+        with pytest.raises((TypeError, ValueError), match="noise must be"):
             from_mdp(swap, noise=wrong)
     with pytest.raises(ValueError, match="means from 0 to 1"):
         from_mdp(FiniteMDP(np.ones((1, 1, 1)), [2.0]), noise="bernoulli")
