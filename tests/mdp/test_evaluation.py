@@ -51,8 +51,8 @@ def test_a_deterministic_policy_may_be_given_as_probabilities():
     "policy, message",
     [
         ([0, 1], "policy must be whole numbers"),
-        ([0, 0, 0, 0, 2], r"takes action 2 in state 4; actions are 0\.\.1"),
-        ([0, 0, 0, -1, 0], "takes action -1 in state 3"),
+        ([0, 0, 0, 0, 2], r"policy in state 4 must be an action 0\.\.1, got 2"),
+        ([0, 0, 0, -1, 0], "policy in state 3 must be an action"),
         ([0.0] * 5, "policy must be whole numbers"),
         (np.full((5, 2), 0.6), "policy in state 0 must be probabilities that sum to 1"),
         (np.array([[0.5, 0.5]] * 4 + [[-0.5, 1.5]]), "policy in state 4"),

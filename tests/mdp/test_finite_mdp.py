@@ -228,7 +228,11 @@ def changed(where, value):
         (changed((1, 0, 1), np.inf), {}, r"row \(state 1, action 0\) has probability inf"),
         (P[0], {}, r"must have shape \[S, A, S\], got \[2, 3\]"),
         (np.swapaxes(P, 0, 1), {}, "swapaxes"),
-        ([sp.eye_array(3), sp.eye_array(4)], {}, r"transitions\[1\] has shape \[4, 4\]"),
+        (
+            [sp.eye_array(3), sp.eye_array(4)],
+            {},
+            r"a list of A matrices \[S, S\], got \[\(3, 3\), \(4, 4\)\]",
+        ),
         (sp.eye_array(3, 2), {}, r"\[S\*A, S\]"),
         (P, {"rewards": R[:2]}, r"rewards must have shape \[3\] or \[3, 2\] or \[3, 2, 3\], got \[2, 2\]"),
         (

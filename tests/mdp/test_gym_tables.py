@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bamdp.mdp import FiniteMDP, gym_tables, policy_iteration
+from bamdp.mdp import FiniteMDP, build, policy_iteration
 
 
 def lake():
@@ -43,7 +43,7 @@ def test_rewards_that_depend_on_the_next_state_are_kept_by_next_state():
 def test_rewards_are_expected_when_they_do_not_or_when_that_would_be_large(monkeypatch):
     plain = {0: {0: [(0.3, 0, 0.1, False), (0.7, 1, 0.1, False)]}, 1: {0: [(1.0, 0, 5.0, False)]}}
     np.testing.assert_array_equal(FiniteMDP(plain).rewards, [[0.1], [5.0]])
-    monkeypatch.setattr(gym_tables, "DENSE_REWARDS", 10)
+    monkeypatch.setattr(build, "DENSE_REWARDS", 10)
     assert FiniteMDP(lake()).rewards.shape == (4, 2)
     assert FiniteMDP(lake()).rewards[1, 1] == 0.5
 
@@ -106,7 +106,7 @@ def test_missing_actions_are_masked_and_states_without_any_are_terminal():
         ([(1.0, -1, 0.0, True)], r"leads to state -1"),
         ([(1.5, 1, 0.0, False), (-0.5, 0, 0.0, False)], r"probability -0\.5"),
         ([(float("nan"), 1, 0.0, False)], "probability nan"),
-        ([(1.0, 1, float("nan"), False)], r"reward of row \(state 0, action 0\) is not finite"),
+        ([(1.0, 1, float("nan"), False)], r"row \(state 0, action 0\) has a reward that is not finite"),
         ([(1.0, 1, 0.0)], r"each must be \(probability, next state, reward, done\)"),
         ([(1.0, 0.5, 0.0, False)], "each must be"),
     ],

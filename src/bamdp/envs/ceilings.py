@@ -19,8 +19,7 @@ from bamdp import _checks
 from bamdp.envs.environment import Environment
 from bamdp.mdp.average import gain
 from bamdp.mdp.model import FiniteMDP, check_start
-from bamdp.mdp.solution import chain_of, q_table
-from bamdp.mdp.solvers import named_policy, policy_iteration, total_reward
+from bamdp.mdp.solvers import chain_of, named_policy, policy_iteration, q_function, total_reward
 
 GAIN_STATES = 5_000  # size limit for computing the average reward; a grid of 10 000 states took 17 s
 
@@ -74,9 +73,9 @@ def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -
         return total_reward(mdp, start, steps, policy)
     start, steps = check_start(start, mdp.n_states), _checks.integer(steps, "steps", low=0)
     model = mdp if policy is None else chain_of(mdp, named_policy(mdp, policy))
-    values = np.zeros(mdp.n_states)
+    q, values = q_function(model, 1.0), np.zeros(mdp.n_states)
     for _ in range(steps):
-        values = q_table(model, 1.0, values).max(axis=1)
+        values = q(values).max(axis=1)
         values[mdp.terminal] = _at_start(values, start)
     return _at_start(values, start)
 

@@ -35,7 +35,7 @@ from bamdp.generators.builtin import Generator, generate
 from bamdp.generators.lazy import begin_model, open_state, stage_rows, touch, value_bound
 from bamdp.mdp.build import used_rows
 from bamdp.mdp.model import FiniteMDP
-from bamdp.mdp.solution import Solution, certify, check_model, check_tolerance, initial_values
+from bamdp.mdp.solvers import Solution, certify, check_model, check_tolerance, initial_values
 
 BOUNDS = ("rmax", "rewards")  # upper bounds available as initial values
 RMAX = BOUNDS.index("rmax")

@@ -2,8 +2,8 @@
 
 from bamdp.mdp.average import Gain, gain
 from bamdp.mdp.model import FiniteMDP, load_model
-from bamdp.mdp.solution import Solution
 from bamdp.mdp.solvers import (
+    Solution,
     evaluate_policy,
     policy_iteration,
     total_reward,

@@ -32,19 +32,19 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp.mdp.build import row_entries, used_rows
 from bamdp.mdp.model import FiniteMDP
-from bamdp.mdp.solution import (
+from bamdp.mdp.solvers import (
+    DIRECT_STATES,
     chain_of,
     check_model,
     check_policy,
     check_tolerance,
     greedy_actions,
-    q_table,
+    q_function,
     relative_sweeps,
     rounding_error,
     row_sum_error,
     value_scale,
 )
-from bamdp.mdp.solvers import DIRECT_STATES
 
 _SWEEPS_PER_CHECK = 4096
 _CROSSING = 8  # sweeps per state after which values have propagated along the longest path
@@ -130,7 +130,7 @@ def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: i
         policy = check_policy(mdp, policy)
         model = chain_of(mdp, policy)
     values, sweeps = _iterate(model, tol, max_sweeps)
-    q = q_table(model, 1.0, values)
+    q = q_function(model, 1.0)(values)
     greedy = greedy_actions(q, value_scale(model, values))
     policy_delta = q[np.arange(model.n_states), greedy] - values
     rho = rounding_error(model, values) + row_sum_error(model) * float(np.abs(values).max())
@@ -159,7 +159,7 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
                 raise _not_constant(model, values)
             one_component = True  # the model mixes slowly
         if stalled and not anchored:
-            policy = q_table(model, 1.0, values).argmax(axis=1)
+            policy = q_function(model, 1.0)(values).argmax(axis=1)
             bias = chain_bias(chain_of(model, policy))  # a step of policy iteration, if possible
             values[:] = values if bias is None else bias
         last_spread = spread
@@ -171,7 +171,7 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
 
 def _not_constant(model: FiniteMDP, values: np.ndarray) -> ValueError:
     """Return an error about a state-dependent gain that names the states with the lowest and highest gain."""
-    delta = q_table(model, 1.0, values).max(axis=1) - values
+    delta = q_function(model, 1.0)(values).max(axis=1) - values
     worst, best = int(np.argmin(delta)), int(np.argmax(delta))
     return ValueError(
         f"the gain is not the same from every state: about {delta[worst]:.6g} from state {worst}, "

@@ -1,14 +1,28 @@
-"""Validation and conversion of users' arrays to models (:class:`~bamdp._kernels.rows.Rows`).
+"""Validation and conversion of users' arrays and Gym tables to models (:class:`~bamdp._kernels.rows.Rows`).
 
 Each reader returns the nonzero entries in time and memory proportional to its input, without converting sparse input to
 dense arrays. A model is valid if every usable row (state, action) has finite rewards and finite, nonnegative entries
 that sum to 1 within ``SUM_TOLERANCE`` (stored unchanged), and if each nonterminal state has an action. Rows of terminal
 states and masked actions are never used, so their contents are dropped. Errors name the first invalid row.
+
+**Gym tables**, ``P[s][a] = [(probability, next state, reward, done), ...]``, become models as follows.
+
+They flag terminal transitions instead of terminal states, and have no separate rewards.
+
+- *done.* A state is terminal if other states enter it only with ``done`` (its outcomes are then never used), or if its
+  only outcomes are ``done`` self-loops without reward. A ``done`` transition into any other state ends the episode,
+  although that state is not terminal; it is redirected to an extra terminal state with index S, labelled "end". If the
+  caller passes ``terminal``, that set is used instead (for example, ``terminal=[]`` if episodes start in a state in
+  which they also end).
+- *rewards.* Outcomes of a row with the same next state are merged, and their rewards are averaged with their
+  probabilities as weights. If any reward depends on the next state, the model's rewards have shape ``[S, A, S]``,
+  unless this exceeds ``DENSE_REWARDS`` entries. In all other cases, they are the expected rewards ``[S, A]``.
+- *missing actions.* Actions that are missing or have no outcomes are masked; a state without actions is terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +31,7 @@ from bamdp import _checks
 from bamdp._kernels.rows import Rows, Space
 
 SUM_TOLERANCE = 1e-8
+DENSE_REWARDS = 1 << 20  # largest number of rewards [S, A, S] made from a Gym table
 ROW_BYTES, ENTRY_BYTES = 64, 80  # approximate memory needed to build a model
 
 
@@ -33,20 +48,9 @@ class ModelEntries(NamedTuple):
 def read_transitions(transitions: Any) -> ModelEntries:
     """Read dense transitions ``[S, A, S]`` or SciPy sparse ones (a list of ``[S, S]``, or one ``[S*A, S]``)."""
     if _is_sparse(transitions):
-        shape = transitions.shape
-        if len(shape) != 2 or 0 in shape or shape[0] % shape[1]:
-            raise ValueError(
-                f"a single sparse matrix must have shape [S*A, S] with row s*A + a, got {list(shape)}"
-            )
-        return _read_sparse([transitions], shape[1], shape[0] // shape[1], step=1)
+        return _read_sparse([transitions], transitions.shape[0] // transitions.shape[-1], step=1)
     if isinstance(transitions, Sequence) and len(transitions) and all(map(_is_sparse, transitions)):
-        size = int(transitions[0].shape[0])
-        for a, matrix in enumerate(transitions):
-            if matrix.shape != (size, size):
-                raise ValueError(
-                    f"transitions[{a}] has shape {list(matrix.shape)}; give one [S, S] per action"
-                )
-        return _read_sparse(transitions, size, len(transitions), step=len(transitions))
+        return _read_sparse(transitions, len(transitions), step=len(transitions))
     array = _checks.numbers(transitions, "transitions")
     if array.ndim != 3 or array.shape[0] != array.shape[2] or 0 in array.shape:
         raise ValueError(
@@ -63,8 +67,15 @@ def _is_sparse(value: Any) -> bool:
     return hasattr(value, "tocsr") and hasattr(value, "nnz")
 
 
-def _read_sparse(matrices: Sequence[Any], n_states: int, n_actions: int, step: int) -> ModelEntries:
+def _read_sparse(matrices: Sequence[Any], n_actions: int, step: int) -> ModelEntries:
     """Read matrices; row i of matrix a becomes row ``i * step + a`` of the model."""
+    n_states = int(matrices[0].shape[-1])
+    shape = (n_states * n_actions // step, n_states)
+    if any(m.shape != shape for m in matrices):
+        raise ValueError(
+            "sparse transitions must be one matrix [S*A, S] with row s*A + a, or a list of A matrices [S, S], "
+            f"got {[m.shape for m in matrices]}"
+        )
     check_size(n_states, n_actions, sum(m.nnz for m in matrices))
     parts = [m.tocoo() for m in matrices]
     row = np.concatenate([np.asarray(m.row, np.int64) * step + a for a, m in enumerate(parts)])
@@ -170,35 +181,21 @@ def row_entries(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return row, rows.index[position], rows.prob[position]
 
 
-def row_sums(rows: Rows) -> np.ndarray:
-    """Return the row sums of a model, including the background, ``[S*A]``."""
-    sums = rows.background.copy()
-    filled = np.flatnonzero(rows.span[:, 1] > rows.span[:, 0])
-    if len(filled):
-        sums[filled] += np.add.reduceat(rows.prob, rows.span[filled, 0])
-    return sums
+def entry_matrix(rows: Rows, n_states: int) -> Any:
+    """Return the entries of a model, without the background, as a sparse matrix ``[S*A, S]``."""
+    from scipy.sparse import csr_array
 
-
-def merge_entries(
-    row: np.ndarray, state: np.ndarray, prob: np.ndarray, n_states: int
-) -> tuple[np.ndarray, ...]:
-    """Return (row, state, prob) sorted by row and next state, with duplicates summed and zeros dropped."""
-    key = row * n_states + state
-    if key.size > 1 and not (key[1:] > key[:-1]).all():
-        key, where = np.unique(key, return_inverse=True)
-        prob = np.bincount(where, weights=prob, minlength=key.size)
-        row, state = np.divmod(key, n_states)
-    keep = prob != 0.0
-    return (row, state, prob) if keep.all() else (row[keep], state[keep], prob[keep])
+    return csr_array((rows.prob, rows.index, np.append(0, rows.span[:, 1])), shape=(len(rows.span), n_states))
 
 
 def pack_rows(entries: ModelEntries, space: Space, background: np.ndarray | float = 0.0) -> Rows:
     """Check the entries and store them by row, with ascending next states, summed duplicates and rewards of 0."""
+    from scipy.sparse import coo_array
+
     n_states, n_actions, row, state, prob = entries
     used = used_rows(space)
-    if not used.all():
-        kept = used[row]
-        row, state, prob = row[kept], state[kept], prob[kept]
+    kept = used[row]
+    row, state, prob = row[kept], state[kept], prob[kept]
     _refuse_entry(
         (state < 0) | (state >= n_states),
         row,
@@ -211,26 +208,20 @@ def pack_rows(entries: ModelEntries, space: Space, background: np.ndarray | floa
         n_actions,
         lambda i: f"has probability {prob[i]:g} for state {state[i]}, not finite and at least 0",
     )
-    row, state, prob = merge_entries(row, state, prob, n_states)
-    ends = np.cumsum(np.bincount(row, minlength=used.size))
-    span = np.stack([np.append(0, ends[:-1]), ends], axis=1)
-    rows = Rows(span, state.astype(np.int32), prob, np.where(used, background, 0.0), np.zeros(used.size))
-    sums, every_row = row_sums(rows), np.arange(used.size)
+    matrix = coo_array((prob, (row, state)), shape=(used.size, n_states)).tocsr()
+    matrix.eliminate_zeros()
+    span = np.stack([matrix.indptr[:-1], matrix.indptr[1:]], axis=1).astype(np.int64)
+    index, background = matrix.indices.astype(np.int32), np.where(used, background, 0.0)
+    sums = matrix.sum(axis=1) + background
     _refuse_entry(
         used & ~(np.abs(sums - 1.0) <= SUM_TOLERANCE),
-        every_row,
+        np.arange(used.size),
         n_actions,
         lambda i: (
             f"sums to {sums[i]:.10g}, not 1; divide it by its sum, or mark the state terminal or the action masked"
         ),
     )
-    return rows
-
-
-def row_name(row: int | np.integer, n_actions: int) -> str:
-    """Return the name of a row for error messages."""
-    s, a = divmod(int(row), n_actions)
-    return f"(state {s}, action {a})"
+    return Rows(span, index, matrix.data, background, np.zeros(used.size))
 
 
 def _refuse_entry(invalid: np.ndarray, row: np.ndarray, n_actions: int, say: Callable[[int], str]) -> None:
@@ -238,4 +229,119 @@ def _refuse_entry(invalid: np.ndarray, row: np.ndarray, n_actions: int, say: Cal
     if invalid.any():
         where = np.flatnonzero(invalid)
         i = int(where[np.argmin(row[where])])
-        raise ValueError(f"row {row_name(row[i], n_actions)} {say(i)}")
+        s, a = divmod(int(row[i]), n_actions)
+        raise ValueError(f"row (state {s}, action {a}) {say(i)}")
+
+
+# Gym tables
+
+
+def is_gym_table(transitions: Any) -> bool:
+    """Return whether ``transitions`` is a table of outcomes: a dict, or a nested list of outcome tuples."""
+    if isinstance(transitions, Mapping):
+        return True
+    if not isinstance(transitions, Sequence):
+        return False
+    try:
+        rows = [row for row in transitions if len(row)]
+        if any(isinstance(row, Mapping) for row in rows):
+            return True
+        return next(len(outcome) == 4 for row in rows for outcomes in row for outcome in outcomes)
+    except (TypeError, StopIteration):
+        return False
+
+
+def read_gym_table(transitions: Any, terminal: Any, action_mask: Any, state_labels: Any) -> tuple[Any, ...]:
+    """Return (entries, rewards, terminal, action mask, state labels) of a Gym table, with "end" added if needed."""
+    n_states, n_actions, outcomes = _collect_outcomes(transitions)
+    row, state, prob, reward, done = (outcomes[name].copy() for name in outcomes.dtype.names or ())
+    source = row // n_actions
+
+    # Determine existing actions and terminal states.
+    ends = read_space(n_states, n_actions, terminal, None).terminal.copy()
+    exists = np.zeros((n_states, n_actions), dtype=bool)
+    exists.ravel()[row] = True
+    exists &= read_space(n_states, n_actions, np.ones(n_states, bool), action_mask).allowed
+    ends |= ~exists.any(axis=1)
+    used = (prob != 0.0) & (state >= 0) & (state < n_states) & exists.ravel()[row]
+    if terminal is None:
+        entered = used & (source != state)
+        loop = used & (source == state) & done & (reward == 0.0)
+        for yes, no, where in ((entered & done, entered & ~done, state), (loop, used & ~loop, source)):
+            ends |= np.isin(np.arange(n_states), where[yes]) & ~np.isin(np.arange(n_states), where[no])
+    labels = read_labels(state_labels, "state_labels", n_states)
+
+    # Redirect ``done`` transitions into nonterminal states to an extra state.
+    leaving = used & done & ~ends[source]
+    leaving[leaving] = ~ends[state[leaving]]
+    if leaving.any():
+        state[leaving] = n_states
+        ends, exists = np.append(ends, True), np.vstack([exists, np.ones(n_actions, bool)])
+        labels = (*(labels or map(str, range(n_states))), "end")
+        n_states += 1
+
+    kept = ~ends[source] & exists.ravel()[row]
+    entries = ModelEntries(n_states, n_actions, row[kept], state[kept], prob[kept])
+    exists[ends] = True
+    return entries, _rewards(entries, reward[kept]), ends, exists, labels
+
+
+def _collect_outcomes(transitions: Any) -> tuple[int, int, np.ndarray]:
+    """Return (S, A, outcomes), where outcomes has the columns row, state, prob, reward and done."""
+    states = list(_numbered(transitions, "transitions"))
+    if [s for s, _ in states] != list(range(len(states))) or not states:
+        raise ValueError("transitions has no states" if not states else "states must be 0..S-1 without gaps")
+    actions = [dict(_numbered(table, f"transitions[{s}]")) for s, table in states]
+    n_actions = 1 + max((a for table in actions for a in table), default=0)
+    check_size(len(states), n_actions, 0)
+    parsed = [
+        (s * n_actions + a, *_parse_outcome(outcome, s, a))
+        for s, table in enumerate(actions)
+        for a, outcomes in table.items()
+        for outcome in outcomes
+    ]
+    return len(states), n_actions, np.array(parsed, "i8, i8, f8, f8, ?")
+
+
+def _numbered(table: Any, name: str) -> Iterator[tuple[int, Any]]:
+    """Return the (index, item) pairs of a list, or of a dict with integer keys, in order."""
+    if not isinstance(table, Mapping):
+        return enumerate(table)
+    if not all(isinstance(key, int | np.integer) and key >= 0 for key in table):
+        raise TypeError(f"{name} must have whole numbers from 0 as keys, got {list(table)[:5]}")
+    return iter([(int(key), table[key]) for key in sorted(table)])
+
+
+def _parse_outcome(outcome: Any, s: int, a: int) -> tuple[int, float, float, bool]:
+    """Parse one table entry and return (next state, probability, reward, done)."""
+    try:
+        probability, state, reward, done = outcome
+        if int(state) != state:
+            raise ValueError
+        return int(state), float(probability), float(reward), bool(done)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"row (state {s}, action {a}) has the outcome {outcome!r}; "
+            "each must be (probability, next state, reward, done)"
+        ) from None
+
+
+def _rewards(entries: ModelEntries, reward: np.ndarray) -> np.ndarray:
+    """Return rewards ``[S, A, S]`` if they depend on the next state and are small enough, else expected ``[S, A]``."""
+    S, A = entries.n_states, entries.n_actions
+    # others are rejected later with the name of their row, or never occur
+    inside = (entries.state >= 0) & (entries.state < S) & (entries.prob > 0.0)
+    row, state, prob, reward = (x[inside] for x in (entries.row, entries.state, entries.prob, reward))
+    _refuse_entry(~np.isfinite(reward), row, A, lambda i: "has a reward that is not finite")
+    expected = _mean_rewards(row, S * A, prob, reward)
+    if (reward == expected[row]).all() or S * A * S > DENSE_REWARDS:
+        return expected.reshape(S, A)
+    return _mean_rewards(row * S + state, S * A * S, prob, reward).reshape(S, A, S)
+
+
+def _mean_rewards(key: np.ndarray, size: int, prob: np.ndarray, reward: np.ndarray) -> np.ndarray:
+    """Return the mean reward of each key, exact if all are equal."""
+    one = np.zeros(size)
+    one[key] = reward
+    difference = np.bincount(key, weights=prob * (reward - one[key]), minlength=size)
+    return one + difference / np.maximum(np.bincount(key, weights=prob, minlength=size), 1e-300)

@@ -18,7 +18,7 @@ since it never takes more memory than the model itself:
 ``transitions``           ``[S, A, S]``: user-created files, together with ``rewards``
 ``indptr``                int ``[S*A + 1]``: entries of row ``s*A + a`` are ``indptr[row]:indptr[row+1]``
 ``next_states``, ``probs``  the entries
-``background``            ``[S*A]``: mass spread evenly over all states; absent when 0
+``background``            ``[S*A]``: mass spread evenly over all states; 0 by default
 ========================  ====================================================================
 
 Both contain ``rewards`` (``[S]``, ``[S, A]`` or ``[S, A, S]``) and, optionally, ``terminal``, ``action_mask``,
@@ -37,7 +37,6 @@ import numpy as np
 import bamdp.mdp.build as build
 from bamdp import _checks
 from bamdp._kernels.rows import Rows, Space
-from bamdp.mdp.gym_tables import is_gym_table, read_gym_table
 
 Start = int | np.ndarray | None
 
@@ -55,7 +54,7 @@ class FiniteMDP:
         - an array ``[S, A, S]`` of P(s'|s,a);
         - SciPy sparse: a list of A matrices ``[S, S]``, or one ``[S*A, S]`` whose row is ``s*A + a``;
         - a Gym table ``P[s][a] = [(probability, next state, reward, done), ...]``, dicts or lists, with
-          ``rewards=None``. :mod:`bamdp.mdp.gym_tables` describes how ``done`` flags are converted to terminal states;
+          ``rewards=None``. :mod:`bamdp.mdp.build` describes how ``done`` flags are converted to terminal states;
           at most one extra state, labelled "end", is added.
     rewards
         ``[S]`` (for taking any action in s), ``[S, A]`` or ``[S, A, S]``; collected when acting, so never in a terminal
@@ -95,8 +94,6 @@ class FiniteMDP:
     (array([0, 1]), array([0.2, 0.8]))
     """
 
-    __slots__ = ("action_labels", "rewards", "rows", "space", "state_labels")
-
     rows: Rows
     space: Space
     rewards: np.ndarray
@@ -113,28 +110,19 @@ class FiniteMDP:
         state_labels: Any = None,
         action_labels: Any = None,
     ) -> None:
-        if is_gym_table(transitions):
+        if build.is_gym_table(transitions):
             if rewards is not None:
                 raise ValueError("a table P[s][a] holds its own rewards; leave rewards=None")
-            parts = read_gym_table(transitions, terminal, action_mask, state_labels)
+            parts = build.read_gym_table(transitions, terminal, action_mask, state_labels)
             entries, rewards, terminal, action_mask, state_labels = parts
         else:
             entries = build.read_transitions(transitions)
             if rewards is None:
                 raise ValueError("rewards are missing; give an array [S], [S, A] or [S, A, S]")
-        space = build.read_space(entries.n_states, entries.n_actions, terminal, action_mask)
-        self._fill(entries, 0.0, space, rewards, state_labels, action_labels)
+        self._fill(entries, 0.0, rewards, terminal, action_mask, state_labels, action_labels)
 
     @classmethod
-    def from_rows(
-        cls,
-        rows: Rows,
-        space: Space,
-        rewards: Any = None,
-        *,
-        state_labels: Any = None,
-        action_labels: Any = None,
-    ) -> FiniteMDP:
+    def from_rows(cls, rows: Rows, space: Space, rewards: Any = None) -> FiniteMDP:
         """Create a model from rows with a background, such as those of beliefs.
 
         Parameters
@@ -145,8 +133,6 @@ class FiniteMDP:
             Terminal states and allowed actions.
         rewards
             As for the class; None means that ``rows.reward`` contains the expected rewards.
-        state_labels, action_labels
-            As for the class.
 
         Examples
         --------
@@ -157,38 +143,37 @@ class FiniteMDP:
         >>> FiniteMDP.from_rows(rows, space).dense()[0, 0].round(3)
         array([0.333, 0.333, 0.333])
         """
-        self = cls.__new__(cls)
-        S, A = map(int, space.allowed.shape)
-        space = build.read_space(S, A, np.asarray(space.terminal, bool), space.allowed)
+        S, A = space.allowed.shape
         span = np.where(build.used_rows(space)[:, None], rows.span, 0)
-        if not ((span[:, 0] >= 0) & (span[:, 0] <= span[:, 1]) & (span[:, 1] <= len(rows.prob))).all():
+        if (span < 0).any():
             raise ValueError("a row that can be used has no entries yet; draw it first")
         entries = build.ModelEntries(S, A, *build.row_entries(rows._replace(span=span)))
+        self = cls.__new__(cls)
         rewards = rows.reward.reshape(S, A) if rewards is None else rewards
-        self._fill(entries, rows.background, space, rewards, state_labels, action_labels)
+        self._fill(entries, rows.background, rewards, space.terminal, space.allowed)
         return self
 
     def _fill(
         self,
         entries: build.ModelEntries,
         background: Any,
-        space: Space,
         rewards: Any,
-        states: Any,
-        actions: Any,
+        terminal: Any = None,
+        action_mask: Any = None,
+        state_labels: Any = None,
+        action_labels: Any = None,
     ) -> None:
-        """Set the fields once, bypassing ``__setattr__``."""
+        """Check everything and set the fields."""
+        space = build.read_space(entries.n_states, entries.n_actions, terminal, action_mask)
         rows = build.pack_rows(entries, space, background)
-        checked, expected = build.read_rewards(rewards, rows, space)
-        fields = {
-            "rows": rows._replace(reward=expected),
-            "space": space,
-            "rewards": checked,
-            "state_labels": build.read_labels(states, "state_labels", entries.n_states),
-            "action_labels": build.read_labels(actions, "action_labels", entries.n_actions),
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        rewards, expected = build.read_rewards(rewards, rows, space)
+        vars(self).update(
+            rows=rows._replace(reward=expected),
+            space=space,
+            rewards=rewards,
+            state_labels=build.read_labels(state_labels, "state_labels", entries.n_states),
+            action_labels=build.read_labels(action_labels, "action_labels", entries.n_actions),
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"FiniteMDP is immutable; build a new one instead of setting {name}")
@@ -253,36 +238,30 @@ class FiniteMDP:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FiniteMDP):
             return NotImplemented
-        if (self.state_labels, self.action_labels) != (other.state_labels, other.action_labels):
-            return False
-        return all(np.array_equal(x, y) for x, y in zip(self._content(), other._content()))
+        labels = (self.state_labels, self.action_labels) == (other.state_labels, other.action_labels)
+        return labels and all(map(np.array_equal, self._content(), other._content()))
 
     def __hash__(self) -> int:
         return hash((self.space.allowed.tobytes(), self.space.terminal.tobytes()))
 
     def _content(self) -> tuple[np.ndarray, ...]:
-        """Return the arrays compared for equality, with the entries of each row in a canonical order."""
-        entries = build.merge_entries(*build.row_entries(self.rows), self.n_states)
-        return (*entries, self.rows.background, self.rewards, self.space.terminal, self.space.allowed)
+        """Return the arrays compared for equality."""
+        return (*self.rows[:4], self.rewards, *self.space)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the model as named arrays that need no pickling; see the module docstring."""
-        rows = self.rows
-        row, next_states, probs = build.row_entries(rows)
         arrays = {
-            "indptr": np.searchsorted(row, np.arange(len(rows.span) + 1)),
-            "next_states": next_states,
-            "probs": probs,
+            "indptr": np.append(0, self.rows.span[:, 1]),
+            "next_states": self.rows.index,
+            "probs": self.rows.prob,
+            "background": self.rows.background,
             "rewards": self.rewards,
             "terminal": self.terminal,
             "action_mask": self.action_mask,
         }
-        if rows.background.any():
-            arrays["background"] = rows.background
         for name in ("state_labels", "action_labels"):
-            labels = getattr(self, name)
-            if labels is not None:
-                arrays[name] = np.array(labels, dtype=np.str_)
+            if getattr(self, name) is not None:
+                arrays[name] = np.array(getattr(self, name), dtype=np.str_)
         return {name: array.copy() for name, array in arrays.items()}
 
     @classmethod
@@ -302,30 +281,23 @@ class FiniteMDP:
                 f"(found: {', '.join(arrays) or 'nothing'})"
             )
         optional = {name: arrays[name] for name in _OPTIONAL_ARRAYS if name in arrays}
+        rewards = np.asarray(arrays["rewards"])
         if "transitions" in arrays:
-            return cls(np.asarray(arrays["transitions"]), arrays["rewards"], **optional)
-        indptr, state, rewards = (np.asarray(arrays[name]) for name in ("indptr", "next_states", "rewards"))
-        n_rows, n_states = indptr.size - 1, len(rewards) if rewards.ndim else 0
-        if (
-            indptr.dtype.kind not in "iu"
-            or state.dtype.kind not in "iu"
-            or n_states == 0
-            or n_rows % n_states
-        ):
-            raise ValueError(
-                "indptr and next_states must be whole numbers, indptr one for each row of rewards and one"
-            )
-        indptr = indptr.astype(np.int64)
-        span, prob = np.stack([indptr[:-1], indptr[1:]], axis=1), _checks.numbers(arrays["probs"], "probs")
-        background = _checks.numbers(arrays.get("background", np.zeros(n_rows)), "background")
-        if state.shape != prob.shape or background.shape != (n_rows,) or not (background >= 0.0).all():
-            raise ValueError(
-                "next_states and probs must have one length, and background one number for each row"
-            )
-        rows = Rows(span, state.astype(np.int64), prob, background, np.zeros(n_rows))
-        mask, ends = optional.pop("action_mask", None), optional.pop("terminal", None)
-        space = build.read_space(n_states, n_rows // n_states, ends, mask)
-        return cls.from_rows(rows, space, rewards, **optional)
+            return cls(np.asarray(arrays["transitions"]), rewards, **optional)
+        length, state = np.diff(arrays["indptr"]), np.asarray(arrays["next_states"])
+        prob = _checks.numbers(arrays["probs"], "probs")
+        background = _checks.numbers(arrays.get("background", np.zeros(len(length))), "background")
+        whole = length.dtype.kind in "iu" and state.dtype.kind in "iu" and (length >= 0).all()
+        if not (whole and state.shape == prob.shape == (length.sum(),) and background.shape == length.shape):
+            raise ValueError("indptr, next_states, probs and background do not describe one model")
+        n_actions, rest = divmod(len(length), rewards.shape[0] if rewards.ndim else len(length) + 1)
+        if rest or n_actions == 0:
+            raise ValueError("indptr must have one entry for each state and action in rewards, plus one")
+        row = np.repeat(np.arange(len(length)), length)
+        entries = build.ModelEntries(len(rewards), n_actions, row, state.astype(np.int64), prob)
+        self = cls.__new__(cls)
+        self._fill(entries, np.maximum(background, 0.0), rewards, **optional)
+        return self
 
     def save(self, path: str | Path, *, start: Any = None) -> None:
         """Write the model to an npz file with exactly this name.
@@ -347,9 +319,6 @@ class FiniteMDP:
     def load(cls, path: str | Path) -> FiniteMDP:
         """Read an npz file written by :meth:`save` or by ``np.savez(path, transitions=P, rewards=R)``."""
         return load_model(path)[0]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FiniteMDP.from_arrays, (self.arrays(),)
 
 
 def load_model(path: str | Path) -> tuple[FiniteMDP, Start]:

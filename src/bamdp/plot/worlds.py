@@ -19,8 +19,7 @@ from bamdp.envs.environment import Environment, World
 from bamdp.envs.picture import draw_world
 from bamdp.envs.registry import make_world
 from bamdp.mdp.model import FiniteMDP
-from bamdp.mdp.solution import Solution
-from bamdp.mdp.solvers import policy_iteration
+from bamdp.mdp.solvers import Solution, policy_iteration
 from bamdp.plot import style
 from bamdp.registry import label as label_of
 from bamdp.simulation import Run

@@ -47,8 +47,8 @@ from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.beliefs.rewards.conjugate import BetaBernoulli
 from bamdp.beliefs.transitions.mixture import FiniteModels
+from bamdp.mdp.build import entry_matrix
 from bamdp.mdp.model import FiniteMDP
-from bamdp.mdp.solution import entry_matrix
 from bamdp.mdp.solvers import policy_iteration
 from bamdp.planners.fhts import FHTS
 from bamdp.seeding import seeds
@@ -155,7 +155,7 @@ def model_distance(
             f"the models differ in size: {first.space.allowed.shape} and {second.space.allowed.shape} states, actions"
         )
     S = first.n_states
-    difference = entry_matrix(first) - entry_matrix(second)
+    difference = entry_matrix(first.rows, S) - entry_matrix(second.rows, S)
     level = (first.rows.background - second.rows.background) / S  # the difference if neither has an entry
     counts = np.diff(difference.indptr)
     row = np.repeat(np.arange(len(counts)), counts)
