@@ -138,12 +138,18 @@ def mean_model(belief, rows):
                 skip_row(rows, row, at)
                 continue
             check_space(belief, rows, at, 1)
-            index, prob = rows.index, rows.prob
-            end, background = verbs.mean_row(belief.transitions, row, index, prob, at)
-            reward = verbs.expected_reward(belief.rewards, row, index, prob, at, end, background)
-            _finish_row(rows, row, at, end, background, reward)
-            at = end
+            at = mean_into(belief, rows, row, at)
     return at
+
+
+@primitive
+def mean_into(belief, rows, row, at):
+    """Write a pair's mean row and expected reward to ``rows``, starting at ``at``; return the row's end."""
+    index, prob = rows.index, rows.prob
+    end, background = verbs.mean_row(belief.transitions, row, index, prob, at)
+    reward = verbs.expected_reward(belief.rewards, row, index, prob, at, end, background)
+    _finish_row(rows, row, at, end, background, reward)
+    return end
 
 
 @primitive

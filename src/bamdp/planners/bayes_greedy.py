@@ -46,9 +46,8 @@ from bamdp._kernels.jit import generic, inner, kernel
 from bamdp._kernels.rows import action_values
 from bamdp._kernels.solve import solve
 from bamdp._parameters import positive_number, real_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import check_space, mean_model
+from bamdp.beliefs.kernels import check_space, mean_into, mean_model
 from bamdp.planners.base import (
     KernelPlanner,
     Plan,
@@ -94,11 +93,7 @@ def write_bonuses(rule, belief, rows, variance, at, extra):
 @inner
 def write_mean_row(rule, belief, rows, variance, extra, row, at):
     """Write a pair's mean row and expected reward at ``at`` and its bonus to ``extra``; return the row's end."""
-    end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
-    rows.span[row, 0] = at
-    rows.span[row, 1] = end
-    rows.background[row] = background
-    rows.reward[row] = verbs.expected_reward(belief.rewards, row, rows.index, rows.prob, at, end, background)
+    end = mean_into(belief, rows, row, at)
     extra[row] = bonus(rule, belief, row, rows, variance, end)
     return end
 

@@ -343,10 +343,7 @@ class BFS3(TreePlanner):
         tree, arrays = zeros(HistoryTree, M=M, A=A), zeros(BFS3Bounds, M=M, A=A, D=D)
         return BFS3Memory(tree, arrays, zeros(RootSuccessors, A=A, C=C), discount, bounds)
 
-    def _search(
-        self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray
-    ) -> tuple[int, int, int]:
-        """Bound all successors of the root; return the action and the numbers of nodes and trajectories."""
+    def plan(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         tree, roots, params = memory.tree, memory.roots, self._params(memory, belief)
         belief.reserve(self.depth + 1)
         belief.call(draw_roots, belief.arrays, roots, state, rng)
@@ -361,20 +358,11 @@ class BFS3(TreePlanner):
             if memory.record is not None:
                 _record_successor(memory.record, tree, memory.bounds, i, self.n_successors)
         totals = np.add.accumulate(roots.upper, axis=1)[:, -1]  # sequential summation
-        best = any_best(np.where(belief.space.allowed[state], totals, np.nan), rng)
-        return int(best), n_nodes, n_trajectories
-
-    def act(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return self._search(memory, belief, state, rng)[0]
-
-    def plan(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        action, n_nodes, n_trajectories = self._search(memory, belief, state, rng)
-        roots, params, C = memory.roots, self._params(memory, belief), self.n_successors
-        upper, lower = roots.upper.mean(axis=1), roots.lower.mean(axis=1)
+        action = int(any_best(np.where(belief.space.allowed[state], totals, np.nan), rng))
+        upper, lower, C = roots.upper.mean(axis=1), roots.lower.mean(axis=1), self.n_successors
         if self.leaf == "upper":  # the continuation may be as bad as V_min
             lower -= params.discount**self.depth * (params.high - params.low)
         spread = roots.upper.std(axis=1, ddof=1) if C > 1 else np.full(len(upper), np.nan)
-        actions = np.flatnonzero(belief.space.allowed[state])
         details = {
             "lower": {a: float(lower[a]) for a in actions.tolist()},
             "nodes": n_nodes,

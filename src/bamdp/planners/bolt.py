@@ -43,7 +43,7 @@ from bamdp._kernels.solve import reward_scale, solve
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import check_space, skip_row
+from bamdp.beliefs.kernels import check_space, mean_into, skip_row
 from bamdp.planners.base import KernelPlanner, Plan, exact_candidates
 from bamdp.planners.bonuses import require_counts
 from bamdp.planners.shared.workspace import Workspace, workspace_for
@@ -96,19 +96,18 @@ def hopeful_model(belief, eta, rows, hopes):
             skip_row(rows, row, at)
             continue
         check_space(belief, rows, at + 1, 1)
-        end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
+        end = mean_into(belief, rows, row, at)
         # the mean row shifted towards the optimistic successor, its last entry
         weight = eta / (verbs.concentration(T, row) + eta)
         hopes.weight[row] = weight
-        hopes.expected[row] = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
+        hopes.expected[row] = rows.reward[row]
         for i in range(at, end):
             rows.prob[i] *= 1.0 - weight
         rows.prob[end] = weight
-        rows.background[row] = background * (1.0 - weight)
-        rows.span[row, 0] = at
+        rows.background[row] *= 1.0 - weight
         rows.span[row, 1] = end + 1
         s2 = hopes.target[row]
-        if background == 0.0 and not is_listed(rows.index, at, end, s2):
+        if rows.background[row] == 0.0 and not is_listed(rows.index, at, end, s2):
             s2 = rows.index[at]  # its optimistic successor has become impossible
         _aim(R, row, rows, hopes, s2)
         at = end + 1
