@@ -335,8 +335,9 @@ class Planner(Declared):
             memory.discount = discount
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
-        """Estimate time per decision and memory use; by default, assume that at most one model is solved."""
-        return estimate(n_states, n_actions, models=float(self.uses_prior))
+        """Estimate time per decision and memory use; by default, of ``n_models`` models, or one if it has a prior."""
+        models = float(getattr(self, "n_models", self.uses_prior))
+        return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
     def parameters(self) -> dict[str, Any]:
         """Return the hyperparameters by name."""

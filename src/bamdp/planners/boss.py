@@ -74,7 +74,7 @@ from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, sample_into, skip_row
-from bamdp.planners.base import Cost, KernelPlanner, Plan, Transition, candidates, estimate
+from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 THEN = "then."  # prefix, in files, of the names of an earlier posterior's arrays
@@ -134,10 +134,6 @@ class MergedPlanner(KernelPlanner):
 
     n_models: int
     tol: float
-
-    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
-        models = float(self.n_models)
-        return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
     def start(self, belief: Belief, discount: float) -> MergedMemory:
         S, A, K = belief.n_states, belief.n_actions, self.n_models

@@ -69,12 +69,8 @@ class DSSTree(NamedTuple):
     """The stack, with one entry per stage and one for the leaf, and the results at the root."""
 
     level: Annotated[np.ndarray, "int64 [1]"]  # level at which to resume, or AT_ROOT
-    at: Annotated[
-        np.ndarray, "int64 [L, 4]"
-    ]  # state of the node; indices of policy and sample; steps of the sample
-    sums: Annotated[
-        np.ndarray, "float64 [L, 4]"
-    ]  # the sample's return; Σ and Σ² of the policy's returns; best Q
+    at: Annotated[np.ndarray, "int64 [L, 4]"]  # STATE of the node, its TRIAL and SAMPLE, the sample's LENGTH
+    sums: Annotated[np.ndarray, "float64 [L, 4]"]  # RETURN of the sample .. BEST_Q of the node
     policy: Annotated[np.ndarray, "int32 [H, W]"]  # current policies; W is S, or 0 if no policies are written
     action: Annotated[np.ndarray, "int32 [N]"]  # first action of each root policy
     value: Annotated[np.ndarray, "float64 [N]"]  # its Q
@@ -225,45 +221,32 @@ def _finish_policy(belief, rows, lazy, params, tree, record, h, rng):
         tree.value[i] = q
         tree.spread[i] = spread
         if q > tree.sums[h, BEST_Q]:
-            _keep_policy(belief, rows, lazy, generator, params.discount, tree, rng)
+            _write_policy(belief, rows, lazy, generator, params.discount, tree, h, tree.best, rng)
     if record is not None:
         choice = record.branch[h, CHOICE_HERE]
         trees.set_value(record, choice, q, spread)
-        _record_policy(rows, lazy, tree, h, record, choice)
+        if choice != NO_NODE and rows is not None:
+            policy = record.policies[record.whole[choice, trees.POLICY]]
+            _write_policy(belief, rows, lazy, generator, params.discount, tree, h, policy, rng)
     tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
 
 
 @primitive
-def _keep_policy(belief, rows, lazy, generator, discount, tree, rng):
-    """Store the root's policy in ``tree.best``, with UNKNOWN in unexplored states of its model."""
-    best = tree.best
+def _write_policy(belief, rows, lazy, generator, discount, tree, h, out, rng):
+    """Write stage ``h``'s policy to ``out``, int32 [S], with UNKNOWN in unexplored states of its model."""
     if rows is None:
         return
     elif lazy is None:
-        for t in range(best.shape[0]):
-            best[t] = tree.policy[0, t]
+        for t in range(out.shape[0]):
+            out[t] = tree.policy[h, t]
     else:
-        for t in range(best.shape[0]):
-            best[t] = UNKNOWN
+        for t in range(out.shape[0]):
+            out[t] = UNKNOWN
         needed = ROWS_AHEAD if ahead(generator) else ROWS  # choosing an action then draws nothing
-        for i in range(lazy.number[0, N_TOUCHED]):
-            s = np.int64(lazy.touched[0, i])
-            if lazy.drawn[0, s] >= needed:
-                best[s] = lazy_action(lazy, belief, discount, ahead(generator), 0, s, rng)
-
-
-@primitive
-def _record_policy(rows, lazy, tree, h, record, choice):
-    """Write the known part of stage ``h``'s policy to the record of a choice."""
-    if rows is None or choice == NO_NODE:
-        return
-    row, policies = record.whole[choice, trees.POLICY], record.policies
-    for t in range(policies.shape[1]):
-        policies[row, t] = tree.policy[h, t] if lazy is None else UNKNOWN
-    if lazy is not None:
         for i in range(lazy.number[h, N_TOUCHED]):
-            s = lazy.touched[h, i]
-            policies[row, s] = lazy.action[h, s]
+            s = np.int64(lazy.touched[h, i])
+            if lazy.drawn[h, s] >= needed:
+                out[s] = lazy_action(lazy, belief, discount, ahead(generator), h, s, rng)
 
 
 @dataclass

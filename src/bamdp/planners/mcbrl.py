@@ -50,7 +50,7 @@ from bamdp._kernels.solve import solve
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model
-from bamdp.planners.base import Cost, Plan, candidates, estimate
+from bamdp.planners.base import Plan, candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.thompson import RESAMPLE, Redrawing
 
@@ -150,10 +150,6 @@ class MCBRL(Redrawing):
     policy: str = choice("upper", MCBRL_POLICIES)
     resample: str | int = whole_number("step", names=RESAMPLE)
     tol: float = positive_number(1e-4)
-
-    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
-        models = float(self.n_models)
-        return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
     def start(self, belief: Belief, discount: float) -> MCBRLMemory:
         q = np.zeros((self.n_models, belief.n_states, belief.n_actions))
