@@ -136,6 +136,13 @@ def register_methods(cls: type, generics: Mapping[str, Any]) -> None:
             generics[name].register(cls)(method)
 
 
+def register_verbs(cls: type, *functions: Any) -> None:
+    """Register functions as the verbs of the same names, except where the posterior has a method of its own."""
+    for function in functions:
+        if function.__name__ not in vars(cls):
+            getattr(verbs, function.__name__).register(cls)(function)
+
+
 # --- operations on arrays outside kernels ---------------------------------------------------------------------
 
 

@@ -191,16 +191,6 @@ def draw_weighted(weights, rng):
 
 
 @primitive
-def log_sum(total, x):
-    """Return log(e^total + e^x), exact for -inf."""
-    if x > total:
-        total, x = x, total
-    if x == -np.inf:
-        return total
-    return total + math.log1p(math.exp(x - total))
-
-
-@primitive
 def save_weights(weights):
     """Log the weights before they are changed."""
     at = weights.top[0]

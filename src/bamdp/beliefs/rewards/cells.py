@@ -20,10 +20,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
-from bamdp.beliefs.base import fix_zero_reward, longer, posterior_part, register_methods, reserve
+from bamdp.beliefs.base import (
+    fix_zero_reward,
+    longer,
+    posterior_part,
+    register_methods,
+    register_verbs,
+    reserve,
+)
 
 State = TypeVar("State", bound=type)
 NO_CELL = -1  # no cell: no reward observed
@@ -234,9 +240,7 @@ def stored_in_cells(cls: State) -> State:
     if "low" in cls._fields:  # type: ignore[attr-defined]
         cls.reward_range = property(lambda R: (R.low, R.high))  # type: ignore[attr-defined]
     cls.by_next_state = property(lambda R: R.cells.next_step == 1)  # type: ignore[attr-defined]
-    for verb in (expected_reward, reward_variance, sample_reward, pop_reward, commit_reward):
-        if verb.__name__ not in vars(cls):
-            getattr(verbs, verb.__name__).register(cls)(verb)
+    register_verbs(cls, expected_reward, reward_variance, sample_reward, pop_reward, commit_reward)
     register_methods(cls, globals())
     fix_zero_reward.register(cls)(_fix_zero_reward)
     return cls

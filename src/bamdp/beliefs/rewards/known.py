@@ -17,7 +17,7 @@ import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp.beliefs.base import RewardModel, Weights, fix_zero_reward, reward_posterior
-from bamdp.beliefs.kernels import draw_weighted, log_sum, normalise_weights, restore_weights, save_weights
+from bamdp.beliefs.kernels import draw_weighted, normalise_weights, restore_weights, save_weights
 
 SAME_REWARD = 1e-9
 
@@ -204,7 +204,7 @@ class ModelRewardsPosterior(NamedTuple):
         total = -np.inf
         for m in range(R.weights.log_p.shape[0]):
             if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
-                total = log_sum(total, R.weights.log_p[m])
+                total = np.logaddexp(total, R.weights.log_p[m])
         return total
 
     def outcome(R, row, s2, i):

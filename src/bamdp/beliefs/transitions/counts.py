@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
-from bamdp.beliefs.base import longer, posterior_part, register_methods, reserve
+from bamdp.beliefs.base import longer, posterior_part, register_methods, register_verbs, reserve
 
 START, SIZE, CAPACITY, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
 NEXT, COUNT = 0, 1  # columns of Counts.pool
@@ -176,11 +175,11 @@ def draw_slot(T, row, rng):
     """Draw a next state from the predictive distribution; return it and its slot, NOT_SEEN for a new outcome."""
 
 
-def _draw(T, row, rng):
+def draw(T, row, rng):
     return draw_slot(T, row, rng)[0]
 
 
-def _advance(T, row, rng):
+def advance(T, row, rng):
     s2, slot = draw_slot(T, row, rng)
     if slot == NOT_SEEN:
         push_new(T.counts, row, s2)
@@ -189,25 +188,21 @@ def _advance(T, row, rng):
     return s2
 
 
-def _push(T, row, s2):
+def push(T, row, s2):
     push_count(T.counts, row, s2)
 
 
-def _pop(T):
+def pop(T):
     pop_count(T.counts)
 
 
-def _commit(T, row):
+def commit(T, row):
     commit_count(T.counts, row)
 
 
 def register_count_verbs(posterior: type) -> None:
     """Register draw and advance (both based on ``draw_slot``), push, pop and commit for a posterior with ``counts``."""
-    verbs.draw.register(posterior)(_draw)
-    verbs.advance.register(posterior)(_advance)
-    verbs.push.register(posterior)(_push)
-    verbs.pop.register(posterior)(_pop)
-    verbs.commit.register(posterior)(_commit)
+    register_verbs(posterior, draw, advance, push, pop, commit)
 
 
 # --- rows of posteriors with counts -----------------------------------------------------------------------------------
@@ -241,7 +236,7 @@ def _in_slot(T, row, i):
     return T.counts.pool[i, NEXT], T.alpha + T.counts.pool[i, COUNT]
 
 
-def _probability(T, row, s2):
+def probability(T, row, s2):
     inverse, _, unlisted, _ = expectations(T, row)
     begin, end = listed(T, row)
     for i in range(begin, end):
@@ -251,7 +246,7 @@ def _probability(T, row, s2):
     return unlisted
 
 
-def _mean_row(T, row, index, prob, at):
+def mean_row(T, row, index, prob, at):
     inverse, _, unlisted, _ = expectations(T, row)
     begin, end = listed(T, row)
     for i in range(
@@ -262,7 +257,7 @@ def _mean_row(T, row, index, prob, at):
     return np.int64(at + end - begin), unlisted * T.n_states
 
 
-def _moments_row(T, row, index, mean, variance, at):
+def moments_row(T, row, index, mean, variance, at):
     inverse, second, unlisted, unlisted_square = expectations(T, row)
     begin, end = listed(T, row)
     for i in range(begin, end):
@@ -273,14 +268,11 @@ def _moments_row(T, row, index, mean, variance, at):
     return np.int64(at + end - begin), unlisted, max(0.0, unlisted_square - unlisted * unlisted)
 
 
-def _concentration(T, row):
+def concentration(T, row):
     return 1.0 / expectations(T, row)[0]
 
 
 def register_row_verbs(posterior: type) -> None:
     """Register a posterior's methods and the verbs that follow from ``expectations`` and the listed outcomes."""
     register_methods(posterior, globals())
-    verbs.probability.register(posterior)(_probability)
-    verbs.mean_row.register(posterior)(_mean_row)
-    verbs.moments_row.register(posterior)(_moments_row)
-    verbs.concentration.register(posterior)(_concentration)
+    register_verbs(posterior, probability, mean_row, moments_row, concentration)

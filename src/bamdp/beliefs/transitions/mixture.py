@@ -38,7 +38,6 @@ from bamdp.beliefs.base import (
 )
 from bamdp.beliefs.kernels import (
     draw_weighted,
-    log_sum,
     new_weights,
     normalise_weights,
     restore_weights,
@@ -182,7 +181,7 @@ class MixturePosterior(NamedTuple):
             for m in range(n_alternatives(part)):
                 if T.weights.log_p[c] > -np.inf:
                     log_p = verbs.log_probability(alternative(part, m), row, s2)
-                    total = log_sum(total, T.weights.log_p[c] + log_p)
+                    total = np.logaddexp(total, T.weights.log_p[c] + log_p)
                 c += 1
         return total
 

@@ -216,25 +216,6 @@ def _compute(state, k0, n, entry):
     memo[CONCENTRATION] = total / inverse if fresh > 0.0 else k0 * state.alpha + n
 
 
-@primitive
-def _bisect(cdf, low, u):
-    """Return the first k > low with u < cdf[k], or the last k if there is none, searching by doubling steps."""
-    last = cdf.shape[0] - 1
-    step = 1
-    high = low + 1 if low < last else last
-    while high < last and u >= cdf[high]:
-        low = high
-        step *= 2
-        high = low + step if low + step < last else last
-    while high - low > 1:
-        middle = (low + high) // 2
-        if u >= cdf[middle]:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 @inner
 def _tabulate(state, k0, n, slot):
     """Fill ``sizes[slot]`` with the cumulative distribution of the size given (k₀, n)."""
@@ -252,8 +233,8 @@ def _tabulate(state, k0, n, slot):
 
 @primitive
 def _draw_size(state, k0, n, rng):
-    """Draw the size of the support from its posterior."""
-    u = uniform(rng)
+    """Draw the size of the support from its posterior, in time proportional to the size."""
+    u, last = uniform(rng), state.n_states
     entry = _look_up(state, k0, n)
     if u < state.memo[entry, NONE_UNSEEN]:
         return k0
@@ -261,8 +242,10 @@ def _draw_size(state, k0, n, rng):
     if slot < state.sizes.shape[0]:
         if state.sizes[slot, 0] != 1.0:
             _tabulate(state, k0, n, slot)
-        return _bisect(state.sizes[slot], k0, u)
-    last = state.n_states
+        k = min(k0 + 1, last)
+        while k < last and u >= state.sizes[slot, k]:
+            k += 1
+        return k
     u -= state.memo[entry, NONE_UNSEEN]
     k = k0
     while u >= 0.0 and k < last:
