@@ -111,22 +111,6 @@ def test_a_setting_and_for_env_plan_for_the_same(discount):
         assert (agent.discount, agent.horizon, agent.reach) == (same.discount, same.horizon, same.reach)
 
 
-def test_rows_say_which_prior_and_discount_they_had_and_a_note_says_when_they_differ(capsys, tmp_path):
-    names = ["chain", "thompson", "optimism", "--runs", "2", "--steps", "20"]
-    store = ["--store", str(tmp_path / "runs.sqlite")]
-    for command, more in (("run", []), ("compare", store)):
-        assert main([command, *names, *more]) == 0
-        out, err = capsys.readouterr()
-        cells = {line.split()[0]: line for line in out.splitlines() if line.strip()}
-        assert "0.97" in cells["optimism"]
-        assert "0.95" in cells["thompson"]
-        assert "differ" in out or "own prior and discount" in err
-    assert main(["run", *names, "--prior", "flat", "--discount", "0.9"]) == 0
-    out, err = capsys.readouterr()
-    assert out.count(" 0.9 ") == 2
-    assert "note" not in err
-
-
 def test_streams_differ_by_seed_replicate_and_purpose():
     assert doctest.testmod(seeding).failed == 0
     asked = [(seed, r, tuning) for seed in (0, 1) for r in (0, 1) for tuning in (False, True)]

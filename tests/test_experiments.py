@@ -14,26 +14,12 @@ import pytest
 import bamdp
 from bamdp import experiments
 from bamdp.cli import main
-from bamdp.registry import make_planner, text_of
+from bamdp.registry import text_of
 from test_runs import Ring
 
 
 def test_examples():
     assert doctest.testmod(experiments).failed == 0
-
-
-def test_compare_is_the_command(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    planners = ["thompson", "bayes-greedy"]
-    command = ["compare", "chain", *planners, "--runs", "3", "--steps", "60", "--seed", "2"]
-    assert main([*command, "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)["runs"]
-    found = bamdp.compare("chain", planners, runs=3, steps=60, seed=2)
-    for label, totals in found.totals.items():
-        assert [run["total"] for run in printed if run["label"] == label] == totals.tolist()
-    assert main(command) == 0
-    rows = lambda text: [line.split()[:-1] for line in text.split("\n") if "─" not in line]  # without times
-    assert rows(repr(found)) == rows(capsys.readouterr().out.strip())
 
 
 def test_tune_is_the_command(tmp_path, monkeypatch, capsys):
@@ -205,10 +191,3 @@ def test_objects_without_a_name_are_tuned():
 def test_runs_of_objects_without_a_name_are_not_kept(tmp_path):
     with pytest.raises(ValueError, match="Curious has none"):
         bamdp.compare("chain", [own_planner()], runs=1, steps=5, store=tmp_path / "runs.sqlite")
-
-
-def test_parameters_of_an_object_are_replaced():
-    planner = bamdp.DSS(n_steps=7, generator=bamdp.RTDP(depth=9))
-    assert make_planner(planner, {"n_stages": "2", "generator.n_trials": 4}) == bamdp.DSS(
-        n_steps=7, n_stages=2, generator=bamdp.RTDP(depth=9, n_trials=4)
-    )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gymnasium
 import numpy as np
 import pytest
 
 import bamdp
-from bamdp.gym import GymAgent
 from bamdp.registry import make_planner, make_prior
 from bamdp.studio.playback import Choice, Limits, Stage
 
@@ -35,30 +33,6 @@ def test_an_agent_of_a_large_world_learns_and_its_file_goes_on_alike(tmp_path):
     states = env.mdp.row(env.start, 0)[0]
     assert [agent.act(int(s)) for s in states] == [again.act(int(s)) for s in states]
     assert again.belief.n_observed == 20
-
-
-class Torus(gymnasium.Env):
-    """100 000 cells around a ring, in steps of 1 and 316."""
-
-    observation_space = gymnasium.spaces.Discrete(100_000)
-    action_space = gymnasium.spaces.Discrete(4)
-    cell = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.cell = 0
-        return 0, {}
-
-    def step(self, action):
-        self.cell = (self.cell + (1, -1, 316, -316)[action]) % 100_000
-        return self.cell, float(self.cell == 2), False, False, {}
-
-
-@pytest.mark.slow
-def test_a_gymnasium_environment_of_many_states_is_played():
-    player = GymAgent.for_env(Torus(), PLANNER, max_states=100_000, seed=0)
-    player.play(steps=10, seed=0)
-    assert player.agent.belief.n_observed == 10
 
 
 @pytest.mark.slow

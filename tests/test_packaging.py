@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
 
 import bamdp
 
@@ -68,18 +67,6 @@ def test_dir_has_what_is_public_and_nothing_else():
     assert bamdp.gym.Discretize  # is imported when it is asked for
     with pytest.raises(AttributeError, match="no attribute 'Any'"):
         _ = bamdp.Any
-
-
-def test_the_workflow_tests_the_version_that_the_package_names_by_targets_that_exist():
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
-    assert (
-        PROJECT["project"]["requires-python"]
-        == f">={jobs['test']['strategy']['matrix']['python-version'][0]}"
-    )
-    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
-    made = {command.removeprefix("make ") for command in commands if command.startswith("make ")}
-    assert {"lint", "test", "test-slow"} <= made <= targets
 
 
 def test_the_long_description_has_whole_addresses():

@@ -39,17 +39,6 @@ def test_every_item_comes_back_with_its_result_or_its_error(jobs):
     assert sum(told) in (3 * 7, 3 * 7 + 3)  # steps of what failed are told by this process only
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_items_may_come_of_results_and_are_asked_for_when_the_pool_can_take_them(jobs):
-    queue, most = [1], 0
-    with new_pool(jobs) as pool:
-        for item, _ in stream(pool, work, lambda: queue.pop() if queue else None):
-            most = max(most, len(queue))
-            if item < 40:
-                queue.append(item + 13)
-    assert (item, most) == (40, 0)
-
-
 def test_a_death_is_told_and_the_work_goes_on_with_new_workers():
     lost, done = [], []
     queue = ["kill", *range(6)]

@@ -34,7 +34,7 @@ from bamdp.planners.base import Planner
 from bamdp.plot.style import drawing_axes
 from bamdp.processes import growing_bar
 from bamdp.registry import label, make_planner, make_rewards, text_of
-from bamdp.runs import run_many
+from bamdp.runs import make_setting, new_agent, run_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,16 +149,10 @@ class TuningResult(Result):
     def agent(self, env: Any = None, *, seed: int | None = None) -> Agent:
         """Create a new agent with the chosen parameters for this or another environment."""
         here = self.study.environments[0]
-        return Agent.for_env(
-            new_world(here.env) if env is None else env,
-            self.planner,
-            prior=self.prior,
-            rewards=here.rewards,
-            objective=here.objective,
-            seed=seed,
-            discount=self.discount,
-            horizon=here.steps if isinstance(self.discount, str) else None,
-        )
+        options = {name: getattr(here, name) for name in ("steps", "rewards", "objective")}
+        options |= {"prior": self.prior, "discount": self.discount}
+        setting = make_setting(here.env if env is None else env, self.planner, **options)
+        return new_agent(setting, new_world(setting.env), seed)
 
     def plot(self, *parameters: str, ax: Axes | None = None) -> Axes:
         """Plot mean total reward in tuning against one or two parameters; by default the first two that vary."""

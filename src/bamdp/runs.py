@@ -25,7 +25,7 @@ from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner, auto_reach, horizon_discount
 from bamdp.processes import Progress, new_pool, step_bar, stream
 from bamdp.registry import Spec, label, make_planner, make_prior, make_rewards
-from bamdp.seeding import seeds
+from bamdp.seeding import Seed, seeds
 from bamdp.simulation import Callback, Run, simulate, success_share
 from bamdp.statistics import standard_error
 
@@ -221,7 +221,7 @@ class Batch:
         return float(np.mean([run.ms_per_step for run in self.runs]))
 
 
-def new_agent(setting: Setting, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
+def new_agent(setting: Setting, env: World, seed: Seed = 0) -> Agent:
     """Create a new agent for the setting's environment."""
     return Agent.for_env(
         env,

@@ -29,28 +29,6 @@ def grid_agent(planner=None, **changes):
     return env, bamdp.Agent(**{"planner": planner or bamdp.ThompsonSampling(), **arguments, **changes})
 
 
-def test_the_story_of_the_readme_holds(tmp_path):
-    env, agent = grid_agent(bamdp.DSS(n_policies=2, n_samples=2, n_steps=25, n_stages=1, generator="pi"))
-    run = bamdp.simulate(agent, env, steps=400, seed=0)
-    assert run.total_reward == run.rewards.sum() > 20
-    assert len(run.states) == len(run.actions) == len(run.rewards) == 400
-    assert run.seconds > 0
-    assert run.states[0] == env.start
-    plan = agent.plan(3)
-    assert plan == agent.plan(3)
-    with pytest.raises(AttributeError):
-        plan.action = 1
-    agent.save(tmp_path / "a.npz")
-    twin = bamdp.Agent.load(tmp_path / "a.npz")
-    assert agent.act(3) == twin.act(3) == plan.action
-
-
-def test_learning_pays():
-    env, agent = grid_agent(bamdp.DSS(n_policies=2, n_samples=2, n_steps=25))
-    run = bamdp.simulate(agent, env, 1000, seed=0)
-    assert run.rewards[-500:].sum() > 1.5 * run.rewards[:300].sum()
-
-
 def test_environment_and_agent_have_separate_streams():
     env, agent = grid_agent(seed=1)
     one = bamdp.simulate(agent, env, 50, seed=7)
@@ -82,30 +60,15 @@ def test_an_agent_that_cannot_fit_is_refused_before_anything_is_allocated(monkey
         grid_agent(bamdp.BOSS(n_models=10**9))
 
 
-def test_callbacks_see_every_step_and_can_end_the_run():
-    env, agent = grid_agent()
-    seen = []
-    run = bamdp.simulate(
-        agent,
-        env,
-        50,
-        seed=0,
-        callbacks=[lambda a, e, step: seen.append(step), lambda a, e, step: step.t < 9],
-    )
-    assert len(seen) == len(run.rewards) == 10
+def test_callbacks_see_every_step_and_can_end_the_run(capsys):
+    env, agent = grid_agent(bamdp.Random())
+    seen, ticks = [], []
+    ending = lambda agent, env, step: step.t < 9
+    observing = lambda agent, env, step: seen.append(step)
+    run = bamdp.simulate(agent, env, 50, seed=0, callbacks=[observing, ending], progress=ticks.append)
+    assert sum(ticks) == len(seen) == len(run.rewards) == 10
     assert [step.t for step in seen] == list(range(10))
     assert all(step.next_state == later.state for step, later in itertools.pairwise(seen))
-
-
-def test_progress_may_be_a_function():
-    env, agent = grid_agent()
-    ticks = []
-    bamdp.simulate(agent, env, 20, seed=0, progress=ticks.append)
-    assert sum(ticks) == 20
-
-
-def test_a_progress_bar_does_not_touch_standard_output(capsys):
-    env, agent = grid_agent()
     bamdp.simulate(agent, env, 5, seed=0, progress=True)
     assert capsys.readouterr().out == ""
 
@@ -131,22 +94,12 @@ def test_an_episode_that_ends_is_followed_by_the_next():
         agent.act(1)
 
 
-@pytest.mark.parametrize("resample", ["step", 7, "episode", "discount"])
-def test_thompson_keeps_a_draw_as_long_as_told(resample):
-    env, agent = grid_agent(bamdp.ThompsonSampling(resample=resample))
-    ages = []
-    state = env.reset(seed=0)
-    for _ in range(400):
-        ages.append(agent.plan(state).details["age_of_draw"])
-        action = agent.act(state)
-        next_state, reward, terminated = env.step(action)
-        agent.observe(state, action, reward, next_state, terminated)
-        state = next_state
-    expected = {"step": 1, 7: 7, "episode": 400}
-    if resample == "discount":  # geometric with mean 20: about 20 draws in 400 steps (false alarm < 1e-4)
-        assert 5 <= ages.count(1) <= 42
-    else:
-        assert max(ages) == expected[resample]
+@pytest.mark.parametrize(("resample", "oldest"), [("step", 1), (7, 7), ("episode", 41)])
+def test_thompson_keeps_a_draw_for_as_long_as_its_parameter_says(resample, oldest):
+    agent, ages = bamdp.Agent.for_env("chain", bamdp.ThompsonSampling(resample=resample), seed=0), []
+    note = lambda agent, env, step: ages.append(agent.plan(step.state).details["age_of_draw"])
+    bamdp.simulate(agent, "chain", 40, seed=0, callbacks=[note])
+    assert max(ages) == oldest  # after 40 steps, the next decision is the 41st
 
 
 @pytest.mark.parametrize(
@@ -172,13 +125,6 @@ def test_thompson_keeps_a_draw_as_long_as_told(resample):
 def test_bad_arguments_are_refused_when_the_agent_is_made(changes, message):
     with pytest.raises((ValueError, TypeError), match=message):
         grid_agent(**changes)
-
-
-def test_text_makes_the_same_agent_as_objects():
-    env, by_objects = grid_agent(bamdp.DSS(n_steps=9), prior=bamdp.Dirichlet(alpha=1 / 25))
-    _, by_text = grid_agent("dss-pi:n_steps=9", prior="flat")
-    assert by_text.planner == by_objects.planner
-    assert bamdp.simulate(by_text, env, 30, seed=1) == bamdp.simulate(by_objects, env, 30, seed=1)
 
 
 def test_an_agent_for_an_environment_is_told_what_that_tells():
@@ -210,17 +156,12 @@ def test_an_agent_for_a_gymnasium_environment_plays_as_a_gym_agent_does():
     )
 
 
-class Hiding(gymnasium.Env):
-    """An environment that is no environment yet: its class is given by mistake."""
-
-
 @pytest.mark.parametrize(
     ("env", "words"),
     [
         ("FrozenLake-v1", "write gym:FrozenLake-v1"),
-        (Hiding, r"the class Hiding: make one, Hiding\(\)"),
-        (bamdp.make_env("chain").mdp, "bamdp.from_mdp"),
-        (7, "an environment is a name such as grid5"),
+        (gymnasium.Env, "an environment is a name such as grid5"),
+        (bamdp.make_env("chain").mdp, "from_mdp"),
         (gymnasium.make_vec("FrozenLake-v1", 2), "one environment at a time"),
     ],
 )
@@ -287,20 +228,14 @@ def test_results_agree_with_the_compiler_switched_off():
     assert outputs[0] == outputs[1]
 
 
-@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint64])
-def test_small_numbers_of_numpy_are_learned_as_whole_ones(kind, monkeypatch):
-    """90 · 4 + 1 does not fit into eight bits, so that a planner would count another pair."""
+def test_small_integers_of_numpy_are_converted(monkeypatch):
+    """90 · 4 + 1 does not fit into eight bits, so a planner would count another pair."""
     seen = []
     monkeypatch.setattr(bamdp.RMax, "learn", lambda planner, memory, belief, step: seen.append(step))
     _, agent = grid_agent(bamdp.RMax(), n_states=100, rewards=np.zeros(100))
-    agent.observe(kind(90), kind(1), np.float32(0.0), kind(91))
+    agent.observe(np.uint8(90), np.uint8(1), np.float32(0.0), np.uint8(91))
     assert seen == [bamdp.Transition(90, 1, 0.0, 91, False)]
-    assert [type(number) for number in (seen[0].s, seen[0].a, seen[0].r, seen[0].s2)] == [
-        int,
-        int,
-        float,
-        int,
-    ]
+    assert list(map(type, seen[0][:4])) == [int, int, float, int]
 
 
 @pytest.mark.parametrize(
@@ -330,24 +265,14 @@ def test_an_action_that_comes_to_exist_is_not_thought_to_be_free(planner):
     assert agent.plan(0).value == pytest.approx(-10.0)
 
 
-def test_runs_are_equal_when_the_same_was_done():
-    runs = [bamdp.simulate(grid_agent()[1], bamdp.make_env("grid5"), 30, seed=s) for s in (0, 0, 1)]
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-    assert runs[0] != "a run"
-
-
 def test_an_interaction_is_the_loop_of_simulate_one_step_at_a_time():
-    env, agent = grid_agent()
-    run = bamdp.simulate(agent, env, steps=60, seed=4)
-    env, agent = grid_agent()
+    run = bamdp.simulate(grid_agent(bamdp.Random())[1], "grid5", steps=60, seed=4)
+    env, agent = grid_agent(bamdp.Random())
     loop = Interaction(agent, env, seed=4)
     for t in range(60):
         step = loop.step()
-        assert (step.t, step.state, step.action, step.reward) == (
-            t, run.states[t], run.actions[t], run.rewards[t]
-        )  # fmt: skip
-        assert loop.state == step.next_state
+        assert (step.t, step.state, step.action) == (t, run.states[t], run.actions[t])
+        assert (step.reward, step.next_state) == (run.rewards[t], loop.state)
         loop.proceed()
     assert loop.t == 60
 

@@ -6,7 +6,7 @@ import pytest
 import bamdp
 from bamdp.planners import PLANNERS
 from bamdp.registry import make_planner
-from bamdp.runs import make_setting, new_agent
+from bamdp.runs import make_setting
 
 
 def agent_of(planner, seed=0, **plans_for):
@@ -50,12 +50,6 @@ def test_each_decision_is_that_of_an_agent_with_this_discount():
             action = agent.act(0)
             agent.observe(0, action, 0.0, t % 2)
         assert agent.steps_left == 38
-
-
-def test_the_last_step_is_greedy_for_the_next_reward():
-    agent = agent_of(bamdp.BayesGreedy(), horizon=1)
-    assert agent.plan(0).value == pytest.approx(0.2)
-    assert agent.act(0) == 0
 
 
 def test_a_long_horizon_explores_where_a_short_one_does_not():
@@ -114,7 +108,7 @@ def discounts(memory):
 
 
 def test_either_a_discount_or_a_horizon():
-    for plans_for in ({}, {"discount": 0.9, "horizon": 10}):
+    for plans_for in ({}, {"discount": 0.9, "horizon": 10}, {"discount": "auto"}):
         with pytest.raises(TypeError, match="either a discount or a horizon"):
             agent_of(bamdp.Random(), **plans_for)
 
@@ -147,18 +141,3 @@ def test_auto_is_kept_in_a_file_and_by_a_copy(tmp_path):
         other.observe(0, 0, 0.0, 0)
         assert (other.steps_left, other.reach) == (4998, 500)
         assert other.discount == pytest.approx(1.0 - 1.0 / 500)
-
-
-def test_auto_needs_a_horizon():
-    with pytest.raises(TypeError, match="either a discount or a horizon"):
-        agent_of(bamdp.Random(), discount="auto")
-
-
-def test_the_command_line_and_settings_say_horizon():
-    setting = make_setting("chain", "bayes-greedy", discount="horizon", steps=20)
-    env = bamdp.make_env("chain")
-    assert new_agent(setting, env).steps_left == 20
-    run = bamdp.simulate(new_agent(setting, env), env, steps=20, seed=0)
-    assert np.isfinite(run.total_reward)
-    with pytest.raises(TypeError, match="'horizon' or 'auto'"):
-        make_setting("chain", "bayes-greedy", discount="horizn")

@@ -7,14 +7,12 @@ may refuse a belief, but then when the agent is made and with a message.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
 import bamdp
 from bamdp.registry import PLANNERS, make_planner
-from bamdp.testing import check_planner
+from bamdp.testing import _facts, check_planner
 from conformance_cases import (
     BY_PAIR,
     COVER,
@@ -31,17 +29,6 @@ from conformance_cases import (
     environment,
     possible,
 )
-
-
-def belief_arrays(belief: bamdp.Belief) -> list[np.ndarray]:
-    """What a belief says: all predictives, expected rewards, terminal states."""
-    pairs = list(itertools.product(range(S), range(A)))
-    return [
-        np.array([belief.predictive(s, a) for s, a in pairs]),
-        np.array([belief.expected_reward(s, a) for s, a in pairs]),
-        belief.space.terminal.copy(),
-        np.array([belief.log_evidence]),
-    ]
 
 
 def check(name: str, prior: str, rewards: str) -> None:
@@ -95,12 +82,12 @@ TREES = (
 def test_the_tree_of_a_plan_is_that_of_the_decision_whatever_is_believed(name, prior, rewards):
     agent = agent_of(name, prior, rewards)
     bamdp.simulate(agent, environment(rewards), 15, seed=5)
-    before = belief_arrays(agent.belief)
+    before = _facts(agent.belief)
     plan = agent.plan(0, tree=True)
     assert repr(plan) == repr(agent.plan(0))
     values = [c.value for c in plan.candidates if not np.isnan(c.value)]
     assert plan.tree.value[plan.tree.children(0)].tolist() == values
-    for old, new in zip(before, belief_arrays(agent.belief)):
+    for old, new in zip(before, _facts(agent.belief)):
         assert np.array_equal(old, new), "looking leaves the belief as it was"
 
 
