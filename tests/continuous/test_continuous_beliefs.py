@@ -82,7 +82,7 @@ def test_imagined_branches_are_what_observing_them_gives():
     states, extras = belief.sample(1, 2).follow(
         np.array([0, 1, 0]), start, controls, 1, rng.normal(size=(3, 4, 2))
     )
-    imagined = belief.imagine(states, controls, extras).mean().weights
+    imagined = belief.imagine(states, controls, extras).means
     for b in range(3):
         after = belief.copy()
         after.next_fit = 10**9

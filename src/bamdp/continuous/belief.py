@@ -216,18 +216,14 @@ class Imagined:
     moves: Array  # [O, B, K, P]
     scales: Array  # [B, O], b'
 
-    def mean(self) -> LearnedModels:
-        """Return the mean models [B]."""
-        return self.belief._models(self.means, np.repeat(self.belief._deviations()[None], len(self.means), 0))
-
     def drawn(self, directions: Array, quantiles: Array) -> LearnedModels:
-        """Return the M draws of :meth:`DynamicsBelief.directions`, conditioned on each branch: B·M models."""
+        """Return draws ẑ [B, M, O, P] with quantiles [B, M, O], conditioned on the branches: B·M models."""
         n_outputs, B, K, P = self.gains.shape
-        M = len(directions)
+        M = directions.shape[1]
         moved = np.empty((B, M, n_outputs, P))
         for o in range(n_outputs):
-            off = np.swapaxes(self.gains[o] @ directions[:, o].T, 1, 2)  # [B, M, K]
-            moved[:, :, o] = directions[:, o] - off @ self.moves[o]
+            off = directions[:, :, o] @ np.swapaxes(self.gains[o], 1, 2)  # [B, M, K]
+            moved[:, :, o] = directions[:, :, o] - off @ self.moves[o]
         shapes = np.array([p.a + 0.5 * K for p in self.belief.posteriors])
         sigma = draw_scale(shapes, self.scales[:, None], quantiles)
         weights = self.belief._drawn(self.means[:, None], sigma, moved)
@@ -319,21 +315,25 @@ class DynamicsBelief:
         A generator gives stratified draws in antithetic pairs, m ± σ ẑ, so the mean of an even number of draws equals
         the posterior mean. Draws with the same integer ``rng`` represent the same functions, updated with any new data.
         """
-        shape = (self.n_outputs, self.scales.shape[1])
-        directions, quantiles = np.empty((count, *shape)), np.empty((count, self.n_outputs))
         if isinstance(rng, np.random.Generator):
-            z = stratified(rng, count, shape)
-            for o, posterior in enumerate(self.posteriors):
-                directions[:, o] = posterior.solve(z[:, o] @ posterior.factor.T)
-            return directions, ndtr(stratified(rng, count, (self.n_outputs,)))
+            directions, quantiles = self.groups(rng, 1, count)
+            return directions[0], quantiles[0]
         used = self._used()
+        directions, quantiles = np.empty((count, *self.scales.shape)), np.empty((count, self.n_outputs))
         for m in range(count):
             first, later = np.random.default_rng([rng, m]), np.random.default_rng([rng, m, 1])
-            z, quantiles[m] = first.normal(size=shape), first.random(self.n_outputs)
+            z, quantiles[m] = first.normal(size=self.scales.shape), first.random(self.n_outputs)
             e = later.normal(size=(self.n, self.n_outputs))
-            for o, posterior in enumerate(self.posteriors):
-                directions[m, o] = posterior.direction(z[o], e[used[o], o])
+            directions[m] = [p.direction(z[o], e[used[o], o]) for o, p in enumerate(self.posteriors)]
         return directions, quantiles
+
+    def groups(self, rng: np.random.Generator, n: int, count: int) -> tuple[Array, Array]:
+        """Return ẑ [n, M, O, P] and the noise quantiles [n, M, O] of n groups of M draws, each group stratified."""
+        P = self.scales.shape[1]
+        z = np.swapaxes(stratified(rng, count, (n, self.n_outputs, P)), 0, 1)
+        for o, posterior in enumerate(self.posteriors):
+            z[:, :, o] = posterior.solve(z[:, :, o].reshape(-1, P) @ posterior.factor.T).reshape(n, count, P)
+        return z, ndtr(np.swapaxes(stratified(rng, count, (n, self.n_outputs)), 0, 1))
 
     def drawn(self, directions: Array, quantiles: Array) -> LearnedModels:
         """Return the models that correspond to draws."""
@@ -419,9 +419,8 @@ class DynamicsBelief:
     def _learnable(self, after: Array, outputs: Array, location: Array, scale: Array) -> NDArray[np.bool_]:
         """Return which outputs [O] of a step to learn from; see the module docstring."""
         used, d = np.ones(self.n_outputs, bool), len(after)
-        margin = 1e-6 * np.where(
-            np.isfinite(self.system.high - self.system.low), self.system.high - self.system.low, 1
-        )
+        width = self.system.high - self.system.low
+        margin = 1e-6 * np.where(np.isfinite(width), width, 1.0)
         below, above = after <= self.system.low + margin, after >= self.system.high - margin
         below, above = (bound & ~self.system.turns for bound in (below, above))
         if not (below | above).any():

@@ -35,6 +35,7 @@ from bamdp.continuous.regression import stratified
 from bamdp.continuous.system import System
 
 Array = NDArray[Any]
+Branches = tuple[Array, ...]  # states [B, t + 1, d], controls [B, t, k] and extras [B, t, E]
 MOST_POLICIES = 16
 JUDGES = 4  # ratio of conditioned draws that evaluate a plan to those used to compute it
 LINEAR = 2  # speed of simulating linear models relative to other models
@@ -59,7 +60,7 @@ class DSS(ContinuousPlanner):
         4, help="draws, corrected by a branch, over which the next plan there is averaged"
     )
     budget: int = whole_number(
-        2_000_000,
+        1_800_000,
         help="simulated blocks of a decision times the model's outputs; auto chooses N and M by it",
     )
     leaf: float = real_number(
@@ -74,13 +75,8 @@ class DSS(ContinuousPlanner):
         if isinstance(policies, str):
             policies = int(np.clip(whole ** (1 / 3) + 1, 2, MOST_POLICIES))
         if isinstance(samples, str):
-            share = (
-                inner.plans
-                * inner.iterations
-                * self.n_leaf
-                * self.n_stages
-                / (search.plans * search.iterations)
-            )
+            share = inner.plans * inner.iterations / (search.plans * search.iterations)
+            share *= self.n_leaf * self.n_stages
             samples = int(max(2, (whole - policies) / (1 + (policies + 3) * share)))
         return policies, samples
 
@@ -135,9 +131,7 @@ def judge(
     truth = np.tile(np.arange(M), n) if planner.common else np.arange(B)
     state, controls = np.repeat(question.state[None], B, 0), np.repeat(plans, M, 0)
     total, weight, left = np.zeros(B), np.ones(B), search.blocks
-    past: tuple[
-        Array, ...
-    ] = ()  # states [B, t + 1, d], controls [B, t, k] and extras [B, t, E] of the branches
+    past: Branches = ()
     for stage in range(planner.n_stages):
         steps = planner.n_steps
         K = min(-(-search.blocks // 8) if isinstance(steps, str) else steps, left)
@@ -156,7 +150,7 @@ def judge(
             return total.reshape(n, M)
         share = planner.leaf if stage == planner.n_stages - 1 else 1.0
         further = replace(search, blocks=max(1, round(share * left)))
-        controls, values = relearned(planner, question, past, state, further, seed)
+        controls, values = relearned(planner, question, past, state, further, truth, seed)
     return (total + weight * values).reshape(n, M)
 
 
@@ -167,14 +161,19 @@ def quick(search: Search) -> Search:
 
 
 def relearned(
-    planner: DSS, question: Question, past: tuple[Array, ...], state: Array, search: Search, seed: int
+    planner: DSS, question: Question, past: Branches, state: Array, search: Search, truth: Array, seed: int
 ) -> tuple[Array, Array]:
-    """Return the plans [B, H, k] computed from the updated belief at the end of each branch, and their values [B]."""
+    """Return the plans [B, H, k] computed from the updated belief at the end of each branch, and their values [B].
+
+    Branches with the same ``truth`` [B] share their draws, so that errors are common to all candidates but average out
+    over the samples.
+    """
     belief, system, B = question.belief, question.system, len(state)
-    rng = np.random.default_rng(seed)  # use the same draws for all branches
+    rng = np.random.default_rng(seed)
     L, S = planner.n_leaf, JUDGES * planner.n_leaf
-    parts = [belief.directions(rng, count) for count in (L, S)]
-    models = belief.imagine(*past).drawn(*(np.concatenate(part) for part in zip(*parts)))
+    parts = [belief.groups(rng, truth.max() + 1, count) for count in (L, S)]
+    directions, quantiles = (np.concatenate(part, 1)[truth] for part in zip(*parts))
+    models = belief.imagine(*past).drawn(directions, quantiles)
     which = np.arange(B * (L + S)).reshape(B, L + S)
     objective = Objective(models, which[:, :L], state, quick(search), outputs_of(belief))
     first = np.zeros((B, 1, search.blocks, system.n_controls))
