@@ -7,6 +7,7 @@ import pytest
 from bamdp.continuous import LinearGaussian, RandomFeatures, System, known, system_of
 from bamdp.continuous import models as models_module
 from bamdp.continuous.cem import Outputs, Search, returns
+from bamdp.continuous.planners import outputs_of
 
 
 def box(low=(-1.0, -1.0), high=(1.0, 1.0), **known):
@@ -166,6 +167,33 @@ def test_a_pair_of_cosine_and_sine_is_one_angle():
     observation = system.observations(angles)
     assert observation == pytest.approx([np.cos(0.4), np.sin(0.4), np.cos(2.0), -np.sin(2.0), 0.1, 0.2])
     assert system.state(observation) == pytest.approx(angles)
+
+
+def test_cosines_and_sines_are_recognised_as_angles_from_their_squares():
+    undeclared, _ = learned(angles=(), n=12)
+    declared, s = learned(n=12)
+    assert undeclared.system.angles == declared.system.angles == ((0, 1),)
+    assert undeclared.predict(s, [[0.5]])[0] == pytest.approx(declared.predict(s, [[0.5]])[0], abs=1e-5)
+    acrobot, _ = learned(env="Acrobot-v1", angles=(), n=12)
+    assert acrobot.system.angles == ((0, 1), (2, 3))
+    car, _ = learned(env="MountainCarContinuous-v0", n=12)
+    assert car.system.angles == ()
+
+
+def test_rewards_and_ends_are_kept_when_an_angle_is_recognised():
+    undeclared, _ = learned(angles=(), reward=None, terminated=None, n=12)
+    declared, s = learned(reward=None, terminated=None, n=12)
+    state = declared.system.state(s)[None]
+    seen = [belief._predict(state, np.zeros((1, 1)))[0][0, 1:] for belief in (undeclared, declared)]
+    assert seen[0] == pytest.approx(seen[1], abs=1e-4)
+
+
+def test_learned_rewards_are_not_extrapolated_below_the_lowest_one_seen():
+    belief, _ = learned(reward=None, terminated=None)
+    lowest = min(row[belief.reward_output] for row in belief.data.outputs)
+    extras, outputs = np.array([[[-99.0, 0.0], [-1.0, 0.0]]]), outputs_of(belief)
+    total, _ = returns(outputs, np.zeros((1, 3, 2)), np.zeros((1, 2, 1)), extras, Search(2, discount=1.0))
+    assert total[0] == pytest.approx(lowest - 1.0)
 
 
 def test_rewards_after_an_end_do_not_count():
