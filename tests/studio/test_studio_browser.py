@@ -95,7 +95,7 @@ def test_watch_play_step_rewind_and_open_a_node(new_page):
 def test_the_first_screen_shows_an_agent_that_succeeds(new_page, studio):
     page = new_page(address=studio)
     explained(page, 600)
-    share = re.search(r"(\d+) % of optimal", page.locator(".score").text_content())
+    share = re.search(r"(\d+) % of the optimum", page.locator(".score").text_content())
     assert int(share[1]) > 60
     fills = page.locator(".world .cell").evaluate_all("cells => cells.map((cell) => cell.style.fill)")
     assert len(set(fills)) > 5  # what it knows is told from what it does not

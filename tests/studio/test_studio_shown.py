@@ -171,8 +171,8 @@ def test_planners_without_a_tree_show_their_candidates():
     data = Decision(run_of("chain", "thompson", t=5)).data()
     assert data["tree"] is data["reach"] is None
     assert data["candidates"]
-    assert "no value" in Decision(run_of("chain", "random", t=2)).sentence()
-    assert "still followed" in Decision(run_of("chain", DSS + ",replan_every=3", t=1)).sentence()
+    assert "no values" in Decision(run_of("chain", "random", t=2)).sentence()
+    assert "still follows" in Decision(run_of("chain", DSS + ",replan_every=3", t=1)).sentence()
 
 
 def test_the_files_need_nothing_from_elsewhere_and_say_what_the_plan_says():

@@ -30,6 +30,7 @@ from bamdp.studio.view import Watcher, expectations, watched_world
 from bamdp.studio.why import Decision
 
 MOST_STEPS = 100_000  # of a watched run
+OPENING_SECONDS = 20.0  # for reaching the step to open at
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Choice:
     objective: str = "episode"
     seed: int = 0
     steps: int | None = None
+    start: int = 0  # step to open at, for at most OPENING_SECONDS
 
     def settings(self, limits: Limits) -> list[Setting]:
         """Return one setting per planner after validating the form."""
@@ -97,7 +99,7 @@ class Choice:
 
 
 # initial form of a new tab: an agent that has already found the goal
-FIRST, FIRST_STEP = Choice("grid5", ("dss-pi",), prior="sparse:beta=6"), 600
+FIRST = Choice("grid5", ("dss-pi",), prior="sparse:beta=6", start=600)
 
 
 # Playback
@@ -213,12 +215,12 @@ class Stage:
         self.watchers = [Watcher(run) for run in self.runs]
         self.decisions: dict[int, Decision] = {}
 
-    def open(self) -> dict[str, Any]:
-        """Return the constant data and first frame of each run; plan once to compile everything."""
+    def open(self, start: int) -> dict[str, Any]:
+        """Move to step ``start``, and return the constant data and first frame of each run."""
         worlds = [{**watcher.world, "scene": draw_world(watcher.world).data()} for watcher in self.watchers]
         for run in self.runs:
-            run.agent.copy().plan(run.state)
-        return {"worlds": worlds, **self.seen()}
+            run.agent.copy().plan(run.state)  # compiles everything
+        return {"worlds": worlds, **self.go(start, OPENING_SECONDS)}
 
     def seen(self) -> dict[str, Any]:
         """Return the current frame of each run."""

@@ -26,7 +26,7 @@ from bamdp.envs.drawing import palette_css
 from bamdp.envs.registry import list_envs
 from bamdp.registry import REWARDS, list_planners, list_priors
 from bamdp.studio.explain import STATIC_FILES
-from bamdp.studio.playback import FIRST, FIRST_STEP, MOST_STEPS, Choice, Limits
+from bamdp.studio.playback import FIRST, MOST_STEPS, Choice, Limits
 from bamdp.studio.sessions import PING_SECONDS, Session, Sessions
 
 PORT = 8137  # default
@@ -78,7 +78,7 @@ def make_app(first: Choice = FIRST, *, host: str = "127.0.0.1", limits: Limits |
     async def catalogue() -> dict[str, Any]:
         lists = {"envs": list_envs(), "planners": list_planners(), "priors": list_priors()}
         parts = {what: [info.data() for info in listed] for what, listed in lists.items()}
-        return {"first": asdict(first), "first_step": FIRST_STEP, **parts, "rewards": REWARDS}
+        return {"first": asdict(first), **parts, "rewards": REWARDS}
 
     @app.post("/api/sessions", status_code=201)
     async def new(choice: Choice) -> dict[str, str]:

@@ -173,7 +173,7 @@ class Session:
     async def _run(self) -> None:
         try:
             self._tell("status", {"phase": "opening"})
-            opened = await self._request("open", limit=OPEN_LIMIT)
+            opened = await self._request("open", self.choice.start, limit=OPEN_LIMIT)
             self._tell("opened", {"worlds": opened["worlds"], "choice": asdict(self.choice)})
             self._take_frames(opened)
             self._tell("status", {"phase": "ready"})

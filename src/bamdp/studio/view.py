@@ -205,5 +205,7 @@ def finite(value: float) -> float | None:
 
 
 def short(value: float | None) -> str:
-    """Format a number for display with three significant digits."""
-    return "–" if value is None or not math.isfinite(value) else f"{value:.3g}"
+    """Format a number for display: an integer, or three significant digits."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:.0f}" if value == int(value) else f"{value:#.3g}".rstrip(".")

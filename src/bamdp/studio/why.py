@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MAX_CHANGES = 12  # belief changes listed per node
 MAX_PATH_STEPS = 400  # drawn per path
 MAX_CHOICE_PATHS = 16  # drawn per choice
-MEANING = "A hyper-state is a state together with what the agent would have learned on the way there."
 
 
 class Decision:
@@ -73,10 +72,11 @@ class Decision:
     def caption(self, shown: int) -> str:
         """Return a caption for the drawing of the tree."""
         total = max(len(self.tree), self.tree.total)
-        some = f"{shown:,} of {total:,} nodes are drawn, the weightiest first. " if shown < total else ""
-        gains = ", green dots rewards" if isinstance(self.planner, DSS) else ""
+        some = f"{shown:,} of {total:,} nodes are drawn, the most likely first. " if shown < total else ""
+        gains = " Green dots are rewards." if isinstance(self.planner, DSS) else ""
         return (
-            f"{some}Circles are hyper-states, squares choices in the colour of their action{gains}. {MEANING}"
+            f"{some}A square is a choice, in the colour of its action. A circle is a hyper-state: a state together with "
+            f"what the agent would have learned on the way there.{gains}"
         )
 
     def reach(self) -> str | None:
@@ -124,23 +124,23 @@ class Decision:
         """Describe the decision in words."""
         plan, begin = self.plan, f"Next: {self.name(self.plan.action)}"
         if plan.details.get("followed_from_last_plan"):
-            return f"{begin}. The policy of the last plan is still followed, so nothing was searched."
+            return f"{begin}. The agent still follows the policy of its last plan, so it did not search."
         if not math.isfinite(plan.value):
-            return f"{begin}. This planner puts no value on what it does."
+            return f"{begin}. This planner assigns no values to actions."
         others = [c for c in plan.candidates if c.action != plan.action and math.isfinite(c.value)]
         best = max(others, key=lambda c: c.value, default=None)
         rival = (
             ""
             if best is None
-            else f"; the best that begins with {self.name(best.action)} {short(best.value)}"
+            else f"; the best policy starting with {self.name(best.action)} earned {short(best.value)}"
         )
-        late = "" if plan.reproducible else " (A time budget decides how far it gets.)"
+        late = "" if plan.reproducible else " (A time limit determines how far it searches.)"
         if isinstance(self.planner, DSS):
             p = self.planner
             length = f"{p.n_steps} steps" if p.n_stages == 1 else f"{p.n_stages} stages of {p.n_steps} steps"
             return (
-                f"{begin}. Of {_several(len(plan.candidates), 'policy', 'policies')} drawn from its belief, the best "
-                f"earned {short(plan.value)} on average in {_several(p.n_samples, 'rollout')} of {length}{rival}.{late}"
+                f"{begin}. Of {_several(len(plan.candidates), 'policy', 'policies')} drawn from the belief, the best "
+                f"earned {short(plan.value)} on average over {_several(p.n_samples, 'rollout')} of {length}{rival}.{late}"
             )
         rival = (
             "" if best is None else f"; the next best action, {self.name(best.action)}, {short(best.value)}"
@@ -212,7 +212,7 @@ class Decision:
         if tree.kind[node] != CHOICE:
             return "now" if node == ROOT else f"{where}, {_several(int(tree.depth[node]), 'step')} ahead"
         name = self.env.action_label(int(tree.action[node]), state)
-        return f"a policy that begins with {name}" if tree.policy[node] >= 0 else f"{name} in {where}"
+        return f"a policy that starts with {name}" if tree.policy[node] >= 0 else f"{name} in {where}"
 
     def _paths(self, node: int) -> list[list[int]]:
         """Return state paths: from the root to a hyper-state, or all paths that result from a choice."""

@@ -11,7 +11,6 @@ import { OVERLAYS, joined, markOverlay, overlayButtons, tellingOverlay } from ".
 const $ = (id) => document.getElementById(id);
 const SPEEDS = ["1", "2", "4", "10", "30", ""];
 const KEPT = "bamdp-studio-session";
-const FIRST_LOOK_SECONDS = 5; // to get where there is something to see, when nothing was asked for
 
 const page = {
   session: null, // its id
@@ -77,13 +76,13 @@ function heard(kind, data) {
   else if (kind === "status") status(data);
   else if (kind === "closed") {
     page.stop();
-    notice("This session has ended because nobody used it.", "failed", [["Start again", () => begin(page.choice)]]);
+    notice("This session ended because no tab was using it.", "failed", [["Start again", () => begin(page.choice)]]);
   }
 }
 
 function status(data) {
   if (data.phase === "opening") notice("Opening …", "busy");
-  else if (data.phase === "compiling") notice("Compiling this planner for your machine. This happens once and takes some seconds …", "busy");
+  else if (data.phase === "compiling") notice("Compiling this planner for your machine. This is needed once and takes several seconds …", "busy");
   else if (data.phase === "failed") failed(data);
   else notice(null);
 }
@@ -287,7 +286,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 
 function compare() {
   const [first, second] = page.choice.planners;
-  begin({ ...page.choice, planners: second ? [first] : [first, "thompson"] }, page.at);
+  begin({ ...page.choice, start: 0, planners: second ? [first] : [first, "thompson"] }, page.at);
 }
 
 const KEYS = {
@@ -334,16 +333,10 @@ function readKept() {
   }
 }
 
-// Nothing was asked for: go to where there is something to see, but not for long.
-async function firstLook(choice, step) {
-  await begin(choice, step);
-  setTimeout(() => page.frame?.goal === step && command("pause"), 1000 * FIRST_LOOK_SECONDS);
-}
-
 let setup;
 try {
   const known = await api.catalogue();
-  setup = new Setup(known, (choice, sameRun) => begin(choice, sameRun ? page.at : null));
+  setup = new Setup(known, (choice, sameRun) => begin({ ...choice, start: 0 }, sameRun ? page.at : null));
   const { choice, t } = fromHash(location.hash, known.first);
   page.choice = choice;
   setup.show(choice);
@@ -352,7 +345,7 @@ try {
     page.at = kept.address === location.hash ? kept.t : (t ?? 0); // the address is written a moment after the step
     page.jumpTo = page.at;
     follow(kept.id); // a reload: the session is still there, or listening fails and it begins again
-  } else await (location.hash ? begin(choice, t) : firstLook(choice, known.first_step)); // the address wins
+  } else await begin(choice, t); // the address wins
 } catch (error) {
   notice(error.message, "failed");
 }

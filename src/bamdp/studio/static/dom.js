@@ -14,5 +14,5 @@ export function makeSvg(name, attributes, text) {
   return made;
 }
 
-// A number as it is shown everywhere: whole, or with three digits.
-export const short = (x) => (x === null || x === undefined ? "–" : Number.isInteger(x) ? String(x) : Number(x.toPrecision(3)).toString());
+// A number as it is shown everywhere: an integer, or three significant digits.
+export const short = (x) => (x === null || x === undefined ? "–" : Number.isInteger(x) ? String(x) : Math.abs(x) >= 0.001 ? x.toPrecision(3) : String(Number(x.toPrecision(3))));

@@ -67,7 +67,7 @@ export class Lane {
     this.drawLegend(overlay, range);
     if (moved) this.drawOwn(frame.picture);
     const rate = frame.t ? frame.total / frame.t : 0;
-    const share = this.data.optimum > 0 && frame.t ? `, ${Math.round((100 * rate) / this.data.optimum)} % of optimal` : "";
+    const share = this.data.optimum > 0 && frame.t ? `, ${Math.round((100 * rate) / this.data.optimum)} % of the optimum` : "";
     this.score.textContent = `${short(frame.total)} in ${frame.t} steps${share}`;
     if (moved) {
       this.fresh.textContent = this.why.why && this.why.why.t !== frame.t ? `of step ${this.why.why.t}` : "";
@@ -121,7 +121,7 @@ export class Lane {
   }
 
   drawExpects(state, rows, weights) {
-    const title = make("h3", "", `What it expects in ${this.data.n_states > 1 ? `state ${this.data.state_labels[state]}` : "each arm"}`);
+    const title = make("h3", "", `Expected after each action${this.data.n_states > 1 ? ` in state ${this.data.state_labels[state]}` : ""}`);
     if (this.pinned !== null) {
       const back = make("button", "ghost small", "back to the agent");
       back.addEventListener("click", () => this.unpin());

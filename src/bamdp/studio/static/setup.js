@@ -75,7 +75,7 @@ export class Setup {
     catalogue.planners.forEach((info) => option(planner, info.name));
     option(prior, "", OWN);
     catalogue.priors.forEach((info) => option(prior, info.name));
-    option(versus, "", "nobody");
+    option(versus, "", "none");
     catalogue.planners.forEach((info) => option(versus, info.name));
     this.quick.addEventListener("change", (event) => this.quickly(event.target.name));
     this.quick.addEventListener("submit", (event) => {

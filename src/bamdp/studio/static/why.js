@@ -16,12 +16,12 @@ export class Why {
     this.why = why;
     this.selected = null;
     if (why.over) {
-      this.holder.replaceChildren(make("p", "muted", "The run is over: there is nothing left to decide."));
+      this.holder.replaceChildren(make("p", "muted", "The run is over."));
       return;
     }
     const parts = [make("p", "sentence", why.sentence)];
     if (why.tree) parts.push(this.tree());
-    else parts.push(make("p", "muted", "This planner grows no tree: it decides by the candidates below."));
+    else parts.push(make("p", "muted", "This planner builds no tree; it compares the candidates below."));
     this.inspector = make("section", "inspector");
     this.inspector.hidden = true;
     this.inspector.setAttribute("aria-live", "polite");
@@ -164,7 +164,7 @@ export class Why {
       row.append(make("td", "", next.join("   ")));
     }
     const more = detail.more_changes ? `, and ${detail.more_changes} rows more` : "";
-    return [make("h4", "", `What its belief has learned on the way${more}`), table];
+    return [make("h4", "", `What the agent would have learned on the way${more}`), table];
   }
 
   candidates() {

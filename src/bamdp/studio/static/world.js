@@ -4,7 +4,7 @@ import { make, makeSvg, short } from "./dom.js";
 
 export const OVERLAYS = {
   visits: { label: "Visits", ramp: "visits", legend: (low, high) => ["never visited", `${high} times`] },
-  entropy: { label: "Unknown", ramp: "entropy", legend: (low, high) => ["knows what follows", `${short(high)} bits unknown`] },
+  entropy: { label: "Unknown", ramp: "entropy", legend: (low, high) => ["next state known", `${short(high)} bits unknown`] },
   value: { label: "Value", ramp: "value", legend: (low, high) => [`believed value ${short(low)}`, short(high)] },
   truth: { label: "Truth", ramp: "value", legend: (low, high) => [`true value ${short(low)}`, short(high)] },
 };
@@ -235,7 +235,7 @@ export class World {
       lines: [
         `visited ${this.frame.visits[s]} times`,
         `believed value ${short(this.frame.value[s])}${truth}`,
-        `${short(this.frame.entropy[s])} bits unknown about what follows`,
+        `${short(this.frame.entropy[s])} bits unknown about the next state`,
       ],
     };
   }
