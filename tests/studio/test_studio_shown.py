@@ -19,9 +19,9 @@ import bamdp
 from bamdp.envs import drawing
 from bamdp.envs.picture import GRID_MOVES, draw_world
 from bamdp.planners.tree import CHOICE, ROOT
-from bamdp.studio import explain, view, why
+from bamdp.studio import explain, view
+from bamdp.studio.explain import Decision
 from bamdp.studio.tree import layout_tree
-from bamdp.studio.why import Decision
 
 
 class Painter(gymnasium.Env):
@@ -157,19 +157,9 @@ def test_a_node_tells_what_its_belief_has_learned(decision):
     assert decision.belief.n_observed == 25
 
 
-def test_the_reach_counts_the_same_steps_for_both_trees():
-    assert [why.full_reach(10, n) for n in (10, 60, 110)] == [1.0, 1.5, 2.0]
-    decision = Decision(run_of("grid5", "dss-pi:n_policies=4,n_samples=4,n_steps=10,n_stages=2", t=25))
-    budget = 10 * (16 + 256)
-    words = decision.reach()
-    assert f"{budget:,} simulated steps" in words
-    assert f"see {why.full_reach(4 * 25, budget):.3g} steps ahead" in words
-    assert words.endswith("this tree sees 20.")
-
-
 def test_planners_without_a_tree_show_their_candidates():
     data = Decision(run_of("chain", "thompson", t=5)).data()
-    assert data["tree"] is data["reach"] is None
+    assert data["tree"] is None
     assert data["candidates"]
     assert "no values" in Decision(run_of("chain", "random", t=2)).sentence()
     assert "still follows" in Decision(run_of("chain", DSS + ",replan_every=3", t=1)).sentence()
@@ -186,7 +176,7 @@ def test_the_files_need_nothing_from_elsewhere_and_say_what_the_plan_says():
     words = " ".join(element.text or "" for element in ET.fromstring(picture).iter())
     decision = run.agent.plan(run.state)
     assert f"Why {run.env.action_label(decision.action, run.state)}?" in words
-    assert f"{decision.value:.3g}" in words
+    assert view.short(decision.value) in words
 
 
 def test_labels_cannot_break_out_of_the_file(tmp_path):

@@ -17,10 +17,11 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 
 from bamdp import _checks
 from bamdp.cli import console
-from bamdp.cli.arguments import function_of, make_parser
+from bamdp.cli.arguments import make_parser
 
 __all__ = ["main", "make_parser"]
 
@@ -79,7 +80,9 @@ def _parse_and_run(words: Sequence[str]) -> int:
     if not arguments.run_command:
         arguments.parser.print_help()
         return 0
-    return function_of(arguments)(arguments)
+    module, _, function = arguments.run_command.partition(".")
+    status: int = getattr(import_module(f"bamdp.cli.{module}"), function)(arguments)
+    return status
 
 
 def _report_error(error: BaseException, status: int) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -234,13 +233,6 @@ def make_parser() -> PlainParser:
         if not command.run:
             groups[name] = parser.add_subparsers(dest=f"{name} command", metavar="COMMAND", title="commands")
     return top
-
-
-def function_of(arguments: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
-    """Import and return the function of a command."""
-    module, _, function = arguments.run_command.partition(".")
-    found: Callable[[argparse.Namespace], int] = getattr(import_module(f"bamdp.cli.{module}"), function)
-    return found
 
 
 # Values

@@ -56,7 +56,7 @@ def solve(arguments: argparse.Namespace) -> int:
     """Solve the environment and print a table or JSON."""
     from pandas import DataFrame
 
-    from bamdp.envs.ceilings import GAIN_STATES, ceilings
+    from bamdp.envs.ceilings import ceilings
     from bamdp.lab.tables import Table
 
     env, figure = bamdp.make_env(arguments.env), picture_path(arguments.figure)
@@ -73,11 +73,9 @@ def solve(arguments: argparse.Namespace) -> int:
         found = {name: totals.pop(name) for name in ("discount", "value", "gain")}
         console.print_json({**given, **found, "total_reward": totals, "version": bamdp.__version__})
         return 0
-    large = env.n_states > GAIN_STATES
-    none = f"not computed for more than {GAIN_STATES} states" if large else "depends on the state"
     rows = {
         f"value of the start, discount {arguments.discount:g}": f"{solved.value:.4f}",
-        "average reward per step": none if solved.gain is None else f"{solved.gain:.6f}",
+        "average reward per step": "–" if solved.gain is None else f"{solved.gain:.6f}",
         f"total over {steps} steps, optimal policy": f"{solved.optimum:.2f}",
         f"  policy optimal for discount {arguments.discount:g}": f"{solved.discounted:.2f}",
         "  uniformly random actions": f"{solved.random:.2f}",
@@ -97,17 +95,22 @@ def theory_bounds(arguments: argparse.Namespace) -> int:
 
     names = ("n_policies", "n_samples", "n_steps", "discount", "n_stages", "c", "epsilon0", "delta")
     given = values(arguments, *names)
-    bounds = {
-        "printed": theory.printed_loss_bound(**given),
-        "corrected": theory.corrected_loss_bound(**given),
-    }
+    printed, corrected = theory.printed_loss_bound(**given), theory.corrected_loss_bound(**given)
     rule = theory.k_rule(**{name: given[name] for name in names if name not in ("n_steps", "n_stages")})
     calls = theory.dss_calls(*(given[name] for name in ("n_policies", "n_samples", "n_steps", "n_stages")))
     if arguments.json:
-        by_name = {name: {**b.terms, "total": b.total, "range": b.range} for name, b in bounds.items()}
-        console.print_json({**given, **by_name, "calls": asdict(calls), "k_rule": asdict(rule)})
+        both = [{**b.terms, "total": b.total, "range": b.range} for b in (printed, corrected)]
+        console.print_json(
+            {
+                **given,
+                "printed": both[0],
+                "corrected": both[1],
+                "calls": asdict(calls),
+                "k_rule": asdict(rule),
+            }
+        )
         return 0
-    K, corrected = given["n_steps"], bounds["corrected"]
+    K = given["n_steps"]
     terms = ", ".join(f"{name} {value:.4g}" for name, value in corrected.terms.items())
     notes = [
         f"Terms of the corrected bound for K = {K}: {terms}.",

@@ -217,20 +217,15 @@ def _restricted(name: str, arguments: argparse.Namespace) -> Study:
     from bamdp.lab.study import load_study
 
     study = load_study(name, quick=arguments.quick)
-    known = {
-        "environment": dict.fromkeys(cell.environment.label for cell in study.cells),
-        "algorithm": dict.fromkeys(cell.algorithm for cell in study.cells),
-    }
-    wanted = {
-        kind: [_checks.one_of(one, f"{kind} of the study", labels) for one in chosen or labels]
-        for (kind, labels), chosen in zip(known.items(), (arguments.environments, arguments.algorithms))
-    }
-    cells = [
-        cell
-        for cell in study.cells
-        if cell.environment.label in wanted["environment"] and cell.algorithm in wanted["algorithm"]
-    ]
-    return dataclasses.replace(study, cells=tuple(cells))
+    cells = study.cells
+    for kind, label, chosen in (
+        ("environment", lambda cell: cell.environment.label, arguments.environments),
+        ("algorithm", lambda cell: cell.algorithm, arguments.algorithms),
+    ):
+        known = dict.fromkeys(map(label, cells))
+        wanted = [_checks.one_of(one, f"{kind} of the study", known) for one in chosen or known]
+        cells = tuple(cell for cell in cells if label(cell) in wanted)
+    return dataclasses.replace(study, cells=cells)
 
 
 def paper_numbers() -> dict[str, Any]:

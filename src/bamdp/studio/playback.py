@@ -26,8 +26,8 @@ from bamdp.envs.registry import make_world
 from bamdp.runs import Setting, make_setting, new_agent
 from bamdp.seeding import seeds
 from bamdp.simulation import Interaction, Step
+from bamdp.studio.explain import Decision
 from bamdp.studio.view import Watcher, expectations, watched_world
-from bamdp.studio.why import Decision
 
 MOST_STEPS = 100_000  # of a watched run
 OPENING_SECONDS = 20.0  # for reaching the step to open at

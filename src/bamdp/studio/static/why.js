@@ -28,7 +28,6 @@ export class Why {
     parts.push(this.inspector);
     const lower = make("div", "lower");
     lower.append(this.candidates());
-    if (why.reach) lower.append(make("p", "muted reach", why.reach));
     parts.push(lower);
     this.holder.replaceChildren(...parts);
     this.restShow();
