@@ -147,8 +147,9 @@ class Decision:
         p = self.planner
         length = f"{p.n_steps} steps" if p.n_stages == 1 else f"{p.n_stages} stages of {p.n_steps} steps"
         return (
-            f"{begin}. Of {_several(len(plan.candidates), 'policy', 'policies')} drawn from the belief, the best earned "
-            f"{short(plan.value)} on average over {_several(p.n_samples, 'rollout')} of {length}{rival}.{late}"
+            f"{begin}. Of {_several(len(plan.candidates), 'policy', 'policies')} drawn from the belief, the best "
+            f"earned {short(plan.value)} on average over {_several(p.n_samples, 'rollout')} of {length}"
+            f"{rival}.{late}"
         )
 
     # --- nodes ----------------------------------------------------------------------------------------------
