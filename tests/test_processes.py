@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bamdp.processes import WorkerDied, new_pool, stream
+from bamdp.processes import Pool, WorkerDied, stream
 
 
 def work(item, tick):
@@ -30,7 +30,7 @@ def give(items):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_item_comes_back_with_its_result_or_its_error(jobs):
     told = []
-    with new_pool(jobs, told.append) as pool:
+    with Pool(jobs, told.append) as pool:
         found = dict(stream(pool, work, give(["a", "b", "bad", "c"])))
     good = {item: result for item, result in found.items() if item != "bad"}
     assert all(result[1] == item for item, result in good.items())
@@ -42,7 +42,7 @@ def test_every_item_comes_back_with_its_result_or_its_error(jobs):
 def test_a_death_is_told_and_the_work_goes_on_with_new_workers():
     lost, done = [], []
     queue = ["kill", *range(6)]
-    with new_pool(2) as pool:
+    with Pool(2) as pool:
         for item, result in stream(pool, work, lambda: queue.pop(0) if queue else None):
             if isinstance(result, WorkerDied):
                 lost.append(item)

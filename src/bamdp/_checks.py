@@ -45,7 +45,7 @@ def real(
     """Check a finite real number in [low, high] ((low, high] with ``open_low``) of magnitude below 1e100."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
-    size: Any = abs(value)
+    size = abs(value if isinstance(value, int) else float(value))  # integers may exceed all floats
     number = float(value) if size <= LARGEST_REAL else math.inf
     if not math.isfinite(number) or number < low or number > high or (open_low and number == low):
         words = ["finite"]

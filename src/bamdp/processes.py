@@ -4,10 +4,9 @@ A *pool* processes each item by calling ``work(item, tick)``, where ``tick(n)`` 
 :func:`stream` feeds a pool and yields ``(item, result)`` in order of completion. It requests the next item only when
 the pool has capacity, so items may be added while others are processed.
 
-- :class:`Pool` processes items sequentially in the current process.
-- :class:`ProcessPool` uses several processes (loky, included in joblib) and reports an item's steps when it is
-  complete. If a process dies (killed or out of memory), all running items return :class:`WorkerDied`, and new processes
-  are started for the next item.
+With one job, a :class:`Pool` processes items in the current process. With several, it uses processes (loky, included in
+joblib) and reports an item's steps when it is complete. If a process dies (killed or out of memory), all running items
+return :class:`WorkerDied`, and new processes are started for the next item.
 
 An exception raised by ``work`` is returned as the item's result; the caller decides how to handle it.
 """
@@ -18,9 +17,9 @@ import signal
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 POLL_SECONDS = 0.05  # polling interval
 IDLE_SECONDS = 60.0  # idle time after which a process exits
@@ -37,38 +36,55 @@ class WorkerDied(RuntimeError):
         super().__init__("a worker process died (killed, or out of memory); try fewer jobs")
 
 
-class Pool:
-    """Context manager that runs work in the current process and calls ``progress`` with completed steps."""
+class Pool(AbstractContextManager["Pool"]):
+    """Pool of ``jobs`` local processes, which calls ``progress`` with completed steps; one job needs no process."""
 
-    capacity = 1  # items accepted at a time, including a queue that keeps all processes busy
-
-    def __init__(self, progress: Progress | None = None) -> None:
-        self.progress = progress or (lambda n: None)
-
-    def __enter__(self) -> Self:
-        return self
+    def __init__(self, jobs: int = 1, progress: Progress | None = None) -> None:
+        self.jobs, self.progress = jobs, progress or (lambda n: None)
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    @property
+    def capacity(self) -> int:
+        """The number of items accepted at a time, including a queue that keeps all processes busy."""
+        return 1 if self.jobs == 1 else 2 * self.jobs
+
     def submit(self, work: Work, item: Any) -> Future[Any]:
-        """Submit an item; this class processes it immediately."""
+        """Submit an item; a single job processes it immediately."""
         future: Future[Any] = Future()
         try:
-            future.set_result(work(item, self.progress))
+            if self.jobs > 1:
+                return self._executor().submit(work_and_count, work, item)
+            future.set_result((work(item, self.progress), 0))
         except Exception as error:
-            future.set_exception(error)
+            broken = self.jobs > 1 and isinstance(error, OSError)  # no process could be started
+            future.set_exception(BrokenProcessPool() if broken else error)
         return future
 
+    def _executor(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
+
+        # loky replaces a broken executor. Only this process handles Ctrl-C; it then terminates the others.
+        ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
+        return get_reusable_executor(max_workers=self.jobs, timeout=IDLE_SECONDS, **ignore)
+
     def poll(self) -> None:
-        """Update the status of work in other processes."""
+        """Update the status of work that is done elsewhere."""
 
     def result_of(self, future: Future[Any]) -> Any:
         """Return the result of an item: what ``work`` returned, the exception, or WorkerDied."""
-        return future.exception() or future.result()
+        error = future.exception()
+        if error is not None:
+            return WorkerDied() if isinstance(error, BrokenProcessPool) else error
+        result, steps = future.result()
+        self.progress(steps)
+        return result
 
     def stop(self) -> None:
         """Cancel all running items immediately."""
+        if self.jobs > 1:
+            self._executor().shutdown(wait=True, kill_workers=True)
 
     def close(self) -> None:
         """Release the pool's resources."""
@@ -92,45 +108,6 @@ def stream(
     finally:
         if in_work:
             pool.stop()
-
-
-def new_pool(jobs: int, progress: Progress | None = None) -> Pool:
-    """Return a context manager for a pool of ``jobs`` processes; one job runs in the current process."""
-    return Pool(progress) if jobs == 1 else ProcessPool(jobs, progress)
-
-
-class ProcessPool(Pool):
-    """Pool of ``jobs`` local processes."""
-
-    def __init__(self, jobs: int, progress: Progress | None = None) -> None:
-        super().__init__(progress)
-        self.jobs, self.capacity = jobs, 2 * jobs
-
-    def submit(self, work: Work, item: Any) -> Future[Any]:
-        try:
-            future: Future[Any] = self._executor().submit(work_and_count, work, item)
-        except (BrokenProcessPool, OSError):  # the pool broke during submission
-            future = Future()
-            future.set_exception(BrokenProcessPool())
-        return future
-
-    def _executor(self) -> Any:
-        from joblib.externals.loky import get_reusable_executor
-
-        # loky replaces a broken executor. Only this process handles Ctrl-C; it then terminates the others.
-        ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
-        return get_reusable_executor(max_workers=self.jobs, timeout=IDLE_SECONDS, **ignore)
-
-    def result_of(self, future: Future[Any]) -> Any:
-        error = future.exception()
-        if error is not None:
-            return WorkerDied() if isinstance(error, BrokenProcessPool) else error
-        result, steps = future.result()
-        self.progress(steps)
-        return result
-
-    def stop(self) -> None:
-        self._executor().shutdown(wait=True, kill_workers=True)
 
 
 def work_and_count(work: Work, item: Any) -> tuple[Any, int]:

@@ -23,7 +23,7 @@ from bamdp.beliefs.belief import OBJECTIVES
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner, auto_reach, horizon_discount
-from bamdp.processes import Progress, new_pool, step_bar, stream
+from bamdp.processes import Pool, Progress, step_bar, stream
 from bamdp.registry import Spec, label, make_planner, make_prior, make_rewards
 from bamdp.seeding import Seed, seeds
 from bamdp.simulation import Callback, Run, simulate, success_share
@@ -310,7 +310,7 @@ def run_setting(setting: Setting, runs: int, jobs: int = 1, progress: bool | Pro
     numbers = iter(range(runs))
     with (
         step_bar(progress, runs * setting.steps) as tick,
-        new_pool(jobs, tick) as pool,
+        Pool(jobs, tick) as pool,
         closing(stream(pool, partial(run_one, setting), lambda: next(numbers, None))) as results,
     ):
         begin = time.perf_counter()

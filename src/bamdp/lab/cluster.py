@@ -27,7 +27,7 @@ class Cluster(Pool):
     """Pool on the cluster whose scheduler is at ``address``; usable as a context manager."""
 
     def __init__(self, address: str, progress: Progress | None = None) -> None:
-        super().__init__(progress)
+        super().__init__(progress=progress)
         try:
             import distributed
         except ImportError:
@@ -55,7 +55,7 @@ class Cluster(Pool):
         self.client.close()
 
     @property
-    def capacity(self) -> int:  # type: ignore[override]
+    def capacity(self) -> int:
         """Two runs per thread, so that no worker sits idle."""
         return max(2 * sum(self.client.nthreads().values()), MIN_CAPACITY)
 

@@ -61,7 +61,7 @@ from bamdp.lab.store import (
     measurements,
 )
 from bamdp.lab.study import GRID_SEARCH, Study, StudyCell, Tuning, positive_optimum
-from bamdp.processes import Pool, Progress, WorkerDied, new_pool, stream
+from bamdp.processes import Pool, Progress, WorkerDied, stream
 from bamdp.runs import cached_world, run_one, warm_up
 from bamdp.simulation import Step
 
@@ -97,7 +97,7 @@ def run_study(
     """
     if retry_failed:
         store.forget_failed(unit.id for unit in study.units())
-    with nullcontext(pool) if pool is not None else new_pool(jobs, steps) as workers:
+    with nullcontext(pool) if pool is not None else Pool(jobs, steps) as workers:
         queue = RunQueue(study, store, more, steps)
         if jobs > 1:
             queue.warm_up()
