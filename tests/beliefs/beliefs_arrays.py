@@ -6,20 +6,7 @@ from bamdp.beliefs.rewards.cells import Cells
 from bamdp.beliefs.transitions.counts import SIZE, START, Counts
 
 # Fields that hold nothing but what is next computed into them.
-SCRATCH = {
-    "mark",
-    "memo",
-    "memo_key",
-    "sizes",
-    "log",
-    "share",
-    "last",
-    "old",
-    "stream",
-    "drawn",
-    "of",
-    "pushed",
-}
+SCRATCH = {"mark", "memo", "memo_key", "sizes", "log", "share", "last", "stream", "drawn", "of", "pushed"}
 
 
 def content(state):

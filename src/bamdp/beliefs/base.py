@@ -129,18 +129,12 @@ def _declare(declared: dict[str, Any]) -> Callable[[C], C]:
     return declare
 
 
-def register_methods(cls: type, generics: Mapping[str, Any]) -> None:
-    """Register the methods of a posterior as implementations of the generic functions of the same names."""
-    for name, method in vars(cls).items():
+def register_methods(cls: type, generics: Mapping[str, Any], *defaults: Any) -> None:
+    """Register a posterior's methods, and functions for those that it lacks, under the generics of the same names."""
+    methods = {function.__name__: function for function in defaults} | vars(cls)
+    for name, method in methods.items():
         if callable(method) and hasattr(generics.get(name), "register"):
             generics[name].register(cls)(method)
-
-
-def register_verbs(cls: type, *functions: Any) -> None:
-    """Register functions as the verbs of the same names, except where the posterior has a method of its own."""
-    for function in functions:
-        if function.__name__ not in vars(cls):
-            getattr(verbs, function.__name__).register(cls)(function)
 
 
 # --- operations on arrays outside kernels ---------------------------------------------------------------------

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
 from bamdp.beliefs.base import (
@@ -27,7 +28,6 @@ from bamdp.beliefs.base import (
     longer,
     posterior_part,
     register_methods,
-    register_verbs,
     reserve,
 )
 
@@ -240,7 +240,7 @@ def stored_in_cells(cls: State) -> State:
     if "low" in cls._fields:  # type: ignore[attr-defined]
         cls.reward_range = property(lambda R: (R.low, R.high))  # type: ignore[attr-defined]
     cls.by_next_state = property(lambda R: R.cells.next_step == 1)  # type: ignore[attr-defined]
-    register_verbs(cls, expected_reward, reward_variance, sample_reward, pop_reward, commit_reward)
-    register_methods(cls, globals())
+    shared = expected_reward, reward_variance, sample_reward, pop_reward, commit_reward
+    register_methods(cls, {**globals(), **vars(verbs)}, *shared)
     fix_zero_reward.register(cls)(_fix_zero_reward)
     return cls

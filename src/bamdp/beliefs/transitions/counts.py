@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
-from bamdp.beliefs.base import longer, posterior_part, register_methods, register_verbs, reserve
+from bamdp.beliefs.base import longer, posterior_part, register_methods, reserve
 
 START, SIZE, CAPACITY, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
 NEXT, COUNT = 0, 1  # columns of Counts.pool
@@ -202,7 +203,7 @@ def commit(T, row):
 
 def register_count_verbs(posterior: type) -> None:
     """Register draw and advance (both based on ``draw_slot``), push, pop and commit for a posterior with ``counts``."""
-    register_verbs(posterior, draw, advance, push, pop, commit)
+    register_methods(posterior, vars(verbs), draw, advance, push, pop, commit)
 
 
 # --- rows of posteriors with counts -----------------------------------------------------------------------------------
@@ -274,5 +275,5 @@ def concentration(T, row):
 
 def register_row_verbs(posterior: type) -> None:
     """Register a posterior's methods and the verbs that follow from ``expectations`` and the listed outcomes."""
-    register_methods(posterior, globals())
-    register_verbs(posterior, probability, mean_row, moments_row, concentration)
+    derived = probability, mean_row, moments_row, concentration
+    register_methods(posterior, {**globals(), **vars(verbs)}, *derived)
