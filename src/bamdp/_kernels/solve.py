@@ -223,23 +223,6 @@ def _evaluate_copy(solver, most, goal, extrapolate, largest_ratio):
                 values[order[i]] += rest * change[i]
 
 
-@primitive
-def _eliminate_two(matrix, s):
-    """Eliminate columns s and s + 1 from the rows below in one pass."""
-    n_states = matrix.shape[0]
-    scale = 1.0 / matrix[s, s]
-    factor = matrix[s + 1, s] * scale
-    for u in range(s + 1, n_states + 1):
-        matrix[s + 1, u] -= factor * matrix[s, u]
-    next_scale = 1.0 / matrix[s + 1, s + 1]
-    for t in range(s + 2, n_states):
-        first = matrix[t, s] * scale
-        second = (matrix[t, s + 1] - first * matrix[s, s + 1]) * next_scale
-        if first != 0.0 or second != 0.0:
-            for u in range(s + 2, n_states + 1):
-                matrix[t, u] -= first * matrix[s, u] + second * matrix[s + 1, u]
-
-
 @inner
 def _evaluate_directly(rows, space, discount, solver):
     """Solve (I − γ P_π) V = r_π by elimination; the matrix is diagonally dominant, so no pivots are needed."""
@@ -254,8 +237,13 @@ def _evaluate_directly(rows, space, discount, solver):
         for i in range(np.uint64(rows.span[row, 0]), np.uint64(rows.span[row, 1])):
             matrix[s, np.uint32(rows.index[i])] -= discount * rows.prob[i]
         matrix[s, n_states] = rows.reward[row]
-    for s in range(0, n_states - 1, 2):
-        _eliminate_two(matrix, s)
+    for s in range(n_states - 1):
+        scale = 1.0 / matrix[s, s]
+        for t in range(s + 1, n_states):
+            factor = matrix[t, s] * scale
+            if factor != 0.0:
+                for u in range(s + 1, n_states + 1):
+                    matrix[t, u] -= factor * matrix[s, u]
     for s in range(n_states - 1, -1, -1):
         total = matrix[s, n_states]
         for t in range(s + 1, n_states):
