@@ -131,8 +131,8 @@ def primitive(function: F) -> F:
 
 
 def _compile(function: F, inner_options: str) -> F:
-    if internals is None:
-        return numba.njit(cache=True, error_model="numpy")(function)
+    if internals is None or not JIT:
+        return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[return-value]
     return internals.compile_function(function, getattr(internals, inner_options))
 
 

@@ -45,6 +45,7 @@ minimum of f exceeds B, no K satisfies the rule. For ε₀ = C = 0, every K ≥ 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -69,7 +70,7 @@ __all__ = [
 ]
 MAX_STAGE_STEPS = 1_000_000
 MAX_STAGES = 10_000
-LEAST_SLOPE = 1e-300  # of f; with a smaller slope, K would exceed the largest float
+LEAST_SLOPE = 1e-17  # of f; with a smaller slope, K would exceed the largest machine integer
 
 
 @dataclass(frozen=True)
@@ -417,11 +418,12 @@ def k_rule(
     best = _minimise_rule(f, slope, discount)
     if f(best) > allowed:
         return KRule(None, None, allowed, best, f(best))
-    low = _first_true(lambda K: f(K) <= allowed, 1, best)
+    low = 1 + bisect_left(range(1, best), True, key=lambda K: f(K) <= allowed)
     if slope == 0.0:
         return KRule(low, None, allowed, best, f(best))
     end = max(best, math.ceil(allowed / slope)) + 1  # beyond, f(K) > slope K > allowed
-    return KRule(low, _first_true(lambda K: f(K) > allowed, best, end) - 1, allowed, best, f(best))
+    high = best - 1 + bisect_left(range(best, end), True, key=lambda K: f(K) > allowed)
+    return KRule(low, high, allowed, best, f(best))
 
 
 def _minimise_rule(f: Callable[[int], float], slope: float, discount: float) -> int:
@@ -433,14 +435,6 @@ def _minimise_rule(f: Callable[[int], float], slope: float, discount: float) -> 
     root = math.log(slope / -math.log(discount)) / math.log(discount)
     below = max(1, math.floor(root))
     return min((below, below + 1), key=f)
-
-
-def _first_true(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest K in low .. high for which ``holds`` is true, by bisection; it must be true at ``high``."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
 
 
 # Checks
