@@ -34,7 +34,7 @@ def test_deep_sea_is_solved_as_in_our_own_environment():
 def test_more_observations_than_stated_are_refused_and_nothing_is_lost():
     env = load("mountain_car/0")
     player = BsuiteAgent.for_env(env, PSRL, max_states=20, seed=0)
-    with pytest.raises(ValueError, match="20 others have been seen, which is max_states"):
+    with pytest.raises(ValueError, match="new after 20 others; increase max_states"):
         experiment.run(player, env, num_episodes=1)
     assert len(player.numbering.numbers) == 20
     assert player.agent.act(3) in range(3)

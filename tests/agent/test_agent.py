@@ -160,7 +160,7 @@ def test_an_agent_for_a_gymnasium_environment_plays_as_a_gym_agent_does():
     ("env", "words"),
     [
         ("FrozenLake-v1", "write gym:FrozenLake-v1"),
-        (gymnasium.Env, "an environment is a name such as grid5"),
+        (gymnasium.Env, "an environment is a name"),
         (bamdp.make_env("chain").mdp, "from_mdp"),
         (gymnasium.make_vec("FrozenLake-v1", 2), "one environment at a time"),
     ],

@@ -93,7 +93,7 @@ def test_a_strip_shows_the_states_in_a_row():
 
 def test_bad_parameters_are_refused():
     for bad, words in (
-        (lambda: machine(wear=(0.5, 0.4)), "must be at least 0 and sum to 1"),
+        (lambda: machine(wear=(0.5, 0.4)), "sums to 0.9"),
         (lambda: queue(speeds=(1, 2)), "lists of one length"),
         (lambda: pricing(buyers=(0.1, 0.2, 0.3, 0.4, 0.5)), "prices must rise"),
     ):

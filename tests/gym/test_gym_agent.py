@@ -87,8 +87,6 @@ def test_the_mask_of_taxi_is_used():
     seen = np.unique(run.states)
     assert not allowed[seen].all()
     assert allowed[np.arange(500), 0].sum() >= 500 - len(seen)
-    blind = bamdp.GymAgent.for_env(env, bamdp.Random(), action_mask=False, seed=0)
-    assert blind.play(steps=200, seed=0).rewards.min() == -10.0
 
 
 def test_an_observation_outside_of_the_space_is_refused_and_nothing_learned_is_lost():
@@ -107,13 +105,13 @@ def test_a_saved_player_goes_on_bit_for_bit(tmp_path):
     two = bamdp.GymAgent.load(tmp_path / "player.npz", env)
     assert two.world.numbering.numbers == one.world.numbering.numbers
     assert np.array_equal(one.play(steps=60, seed=1).actions, two.play(steps=60, seed=1).actions)
-    with pytest.raises(ValueError, match="made for 10 states and 2 actions; FrozenLake-v1 has 10 and 4"):
+    with pytest.raises(ValueError, match=r"knows \(10, 2\) states and actions, FrozenLake-v1 has \(10, 4\)"):
         bamdp.GymAgent.load(tmp_path / "player.npz", gymnasium.make("FrozenLake-v1"))
 
 
 def test_a_vector_of_environments_is_refused():
     with pytest.raises(ValueError, match="one environment at a time"):
-        bamdp.GymAgent.for_env(gymnasium.make_vec("FrozenLake-v1", num_envs=2), PLANNER)
+        bamdp.Agent.for_env(gymnasium.make_vec("FrozenLake-v1", num_envs=2), PLANNER)
 
 
 def test_worlds_from_text():
@@ -155,5 +153,5 @@ def test_a_reward_that_is_no_number_and_a_class_in_place_of_an_environment_are_r
 
     with pytest.raises(TypeError, match="reward must be a number, got None"):
         player(Free()).play(steps=3)
-    with pytest.raises(TypeError, match="with observation_space and action_space; got <class"):
+    with pytest.raises(TypeError, match="or a gymnasium"):
         bamdp.Agent.for_env(Corridor, "random")

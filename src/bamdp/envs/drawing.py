@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.path import Path
 
 Point = tuple[float, float]
 
@@ -234,7 +233,7 @@ def paint(axes: Axes, drawing: Element) -> None:
     add(drawing, axes.transData, 1.0)
 
 
-def _outline(part: Element) -> Path | None:
+def _outline(part: Element) -> Any:
     """Return the outline of a path, a circle, a rounded rectangle or centred text; groups have none."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import BoxStyle

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -350,7 +349,7 @@ class Environment(World):
         """Return the picture of the current state that notebooks show."""
         return drawing.with_colours(drawing.markup(self._picture()))
 
-    def _picture(self) -> Element:
+    def _picture(self) -> Any:
         world = self.layout()
         return draw_world(world, self.state, world["arms"], last_action=self.last_action).figure
 

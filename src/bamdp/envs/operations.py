@@ -348,10 +348,7 @@ def _controlled(
     start: int = 0,
 ) -> Environment:
     """Return the environment with next states ``after`` [S, A, W] and disturbance probabilities ``chances`` [W]."""
-    p = np.array(chances, float)
-    if p.shape != after.shape[2:] or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-9:
-        raise ValueError(f"the probabilities of {name}'s disturbances must be at least 0 and sum to 1")
-    mdp = FiniteMDP(rows(after, p), rewards, state_labels=state_labels, action_labels=action_labels)
+    mdp = FiniteMDP(rows(after, chances), rewards, state_labels=state_labels, action_labels=action_labels)
     layout = row_layout(len(after), "grid", named=True, axis=axis)
     known = DisturbancePrior(after)
     return Environment(name, mdp, start=start, time_limit=0.25, layout=layout, disturbance=known)

@@ -21,19 +21,8 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bamdp.envs.drawing import (
-    Point,
-    colour_of,
-    element,
-    figure,
-    group,
-    is_dark,
-    markup,
-    placement,
-    shade,
-    shape,
-    text_element,
-)
+from bamdp.envs import drawing
+from bamdp.envs.drawing import Point, element, figure, group, placement, shape
 
 if TYPE_CHECKING:
     from bamdp.mdp.model import FiniteMDP
@@ -193,7 +182,7 @@ class Place(NamedTuple):
 
     def ink(self) -> str:
         """Return the colour of text and arrows."""
-        return "#ffffff" if self.fill and is_dark(self.fill) else "ink"
+        return "#ffffff" if self.fill and drawing.is_dark(self.fill) else "ink"
 
 
 @dataclass(frozen=True)
@@ -207,7 +196,11 @@ class WorldDrawing:
 
     def data(self) -> dict[str, Any]:
         """Return the drawing as plain data for JSON."""
-        return {"svg": markup(self.figure), "centres": [list(c) for c in self.centres], "place": self.place}
+        return {
+            "svg": drawing.markup(self.figure),
+            "centres": [list(c) for c in self.centres],
+            "place": self.place,
+        }
 
 
 def draw_world(
@@ -257,7 +250,7 @@ def draw_world(
         living = [s for s in shown.values() if s not in ends] or list(shown.values())
         low, high = limits = float(np.nanmin(numbers[living])), float(np.nanmax(numbers[living]))
         levels = np.nan_to_num((numbers - low) / (high - low or 1.0))
-        colours = {s: shade(ramp, levels[s]) for s in living}
+        colours = {s: drawing.shade(ramp, levels[s]) for s in living}
 
     places = []
     for i, centre in enumerate(centres):
@@ -286,8 +279,7 @@ def draw_world(
         "font_family": "sans-serif",
     }
     looks |= {"width": size[0], "height": size[1], "label": f"The environment {world['name']}"}
-    drawing = figure(size, *parts, *over, corner=corner, **looks)
-    return WorldDrawing(drawing, centres, place, limits)
+    return WorldDrawing(figure(size, *parts, *over, corner=corner, **looks), centres, place, limits)
 
 
 def _centre(x: float, y: float) -> Point:
@@ -334,7 +326,7 @@ def _graph(world: Mapping[str, Any], places: list[Place], place: list[int]) -> t
     curves = [_curve(at, place[edge["source"]], place[edge["target"]], edge["bend"]) for edge in edges]
     parts = [_edge(edge["probabilities"], points) for edge, points in zip(edges, curves) if len(points) > 1]
     for one in places:
-        rim = "wall" if one.action is None else f"a{colour_of(one.action)}"
+        rim = "wall" if one.action is None else f"a{drawing.colour_of(one.action)}"
         circle = {"cx": one.at[0], "cy": one.at[1], "r": NODE_RADIUS, "stroke": rim, "stroke_width": 3}
         looks = {"fill": one.fill or "cell", "opacity": one.opacity}
         parts.append(element("circle", class_="cell node", data_place=one.number, **circle, **looks))
@@ -369,7 +361,7 @@ def _curve(at: NDArray[np.float64], i: int, j: int, bend: float) -> NDArray[np.f
 def _edge(chances: list[float], points: NDArray[np.float64]) -> Element:
     """Draw an edge in the colour of the action most likely to take it, fainter for less likely edges."""
     equal = max(chances) - min(chances) < 1e-9
-    colour = "muted" if equal else f"a{colour_of(chances.index(max(chances)))}"
+    colour = "muted" if equal else f"a{drawing.colour_of(chances.index(max(chances)))}"
     end = points[-1]
     along = (end - points[-2]) / max(np.linalg.norm(end - points[-2]), 1e-9)
     aside = np.array([-along[1], along[0]])
@@ -430,7 +422,7 @@ def _text(x: float, y: float, dy: float, words: str, size: float, fill: str, **m
     """Write words below a position, in a smaller font if they do not fit in a cell."""
     size = min(size, 1.5 * SIDE / max(1, len(words)))
     looks = {"fill": fill, "font_size": size, "font_weight": 600, "dy": "0.35em"}
-    return text_element(x, y + dy, words, **looks, **more)
+    return element("text", words, x=x, y=y + dy, **looks, **more)
 
 
 MARKS = {

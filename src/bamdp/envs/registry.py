@@ -150,9 +150,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
         raise TypeError(f"an environment is made by its name, got {name!r}")
     kind, rest = _split(name)
     if kind == "gym":
-        raise ValueError(
-            f"the model of {name!r} is not known, and it is needed here; bamdp.make_world and bamdp.GymAgent do without"
-        )
+        raise ValueError(f"the model of {name!r} is not known, and it is needed here; see bamdp.make_world")
     factory: Callable[..., Environment] = from_file if kind == "file" else ENVIRONMENTS[kind]
     known = list(inspect.signature(factory).parameters)
     if kind == "file":
@@ -197,10 +195,7 @@ def make_world(env: Any, **parameters: Any) -> World:
 
         return wrap_gym(env, **parameters)
     if not isinstance(env, World):
-        raise TypeError(
-            "an environment is a name such as grid5 or gym:FrozenLake-v1, an object of make_env, from_mdp or "
-            f"from_function, or a Gymnasium environment with observation_space and action_space; got {env!r}"
-        )
+        raise TypeError(f"an environment is a name, a World (bamdp.from_mdp) or a gymnasium.Env, not {env!r}")
     if parameters:
         raise ValueError(f"{env!r} exists already; {next(iter(parameters))} must be given when it is created")
     return env
@@ -220,9 +215,7 @@ def new_world(source: Any) -> World:
     try:
         copied = copy.deepcopy(source)
     except (TypeError, RecursionError) as error:
-        raise TypeError(
-            f"{source!r} cannot be copied for each run ({error}); give a function that makes it, lambda: ..."
-        ) from None
+        raise TypeError(f"{source!r} cannot be copied ({error}); give a function that makes it") from None
     world = make_world(copied)
     if hasattr(world, "forget_run"):
         world.forget_run()
@@ -297,15 +290,8 @@ def from_mdp(
         deviation = _checks.real(noise, "noise", low=0.0)
         draw = partial(_normal, deviation) if deviation > 0.0 else None
     parameters = {"start": start, "horizon": horizon} | ({} if noise == 0.0 else {"noise": noise})
-    return Environment(
-        name,
-        mdp,
-        start=start,
-        horizon=horizon,
-        time_limit=time_limit,
-        parameters=parameters,
-        draw_reward=draw,
-    )
+    run: dict[str, Any] = {"start": start, "horizon": horizon, "time_limit": time_limit}
+    return Environment(name, mdp, parameters=parameters, draw_reward=draw, **run)
 
 
 def _normal(deviation: float, mean: float, u: float) -> float:

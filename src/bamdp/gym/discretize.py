@@ -69,10 +69,7 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any]):
         super().__init__(env)
         box = env.observation_space
         if not isinstance(box, spaces.Box):
-            raise ValueError(
-                f"bins are for observations that are arrays of numbers (Box), got {box}; a finite space needs none, "
-                "and gymnasium.wrappers.FlattenObservation makes others a Box"
-            )
+            raise ValueError(f"bins are for a Box, which FlattenObservation makes of other spaces; got {box}")
         _checks.one_of(edges, "edges", EDGES)
         limits = list(zip(box.low.ravel().tolist(), box.high.ravel().tolist()))
         wanted = _per_coordinate(bins, "bins", len(limits))
@@ -130,7 +127,7 @@ class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any]):
         super().__init__(env)
         box = env.action_space
         if not isinstance(box, spaces.Box):
-            raise ValueError(f"levels are for actions that are arrays of numbers (Box), got {box}")
+            raise ValueError(f"levels are for actions in a Box, got {box}")
         wanted = _per_coordinate(levels, "levels", math.prod(box.shape))
         values = [_levels(i, *given) for i, given in enumerate(zip(wanted, box.low.flat, box.high.flat))]
         grid = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1)
@@ -147,15 +144,11 @@ def _levels(i: int, wanted: Any, low: float, high: float) -> NDArray[np.float64]
     if np.ndim(wanted):
         values = np.asarray(wanted, float)
         if values.ndim != 1 or not len(values) or not ((values >= low) & (values <= high)).all():
-            raise ValueError(
-                f"levels of coordinate {i} must be numbers in [{low:g}, {high:g}], got {wanted!r}"
-            )
+            raise ValueError(f"levels of coordinate {i} must be numbers in [{low:g}, {high:g}]: {wanted!r}")
         return values
     size = _checks.integer(wanted, "levels")
     if not np.isfinite([low, high]).all():
-        raise ValueError(
-            f"actions have no bounds in coordinate {i}: give its levels, such as levels=([-1.0, 0.0, 1.0],)"
-        )
+        raise ValueError(f"actions have no bounds in coordinate {i}: give its levels, such as [-1.0, 1.0]")
     return np.linspace(low, high, size) if size > 1 else np.array([0.5 * (low + high)])
 
 
@@ -176,9 +169,7 @@ def _per_coordinate(values: Any, name: str, n: int) -> list[Any]:
     if not isinstance(values, (Sequence, np.ndarray)):
         return [values] * n
     if len(values) != n:
-        raise ValueError(
-            f"{name} must be one for all, or one for each of the {n} coordinates, got {len(values)}"
-        )
+        raise ValueError(f"{name} must be one for all, or one for each of the {n} coordinates: {values}")
     return list(values)
 
 
@@ -200,7 +191,5 @@ def _inner_edges(
     if not max(abs(low), abs(high)) < MAX_BOUND:
         low, high = play()[:, i].min(), play()[:, i].max()
     if not low < high:
-        raise ValueError(
-            f"the bounds of coordinate {i} are {low:g} and {high:g}; the first must be the smaller"
-        )
+        raise ValueError(f"the bounds of coordinate {i}, {low:g} and {high:g}, are not in ascending order")
     return np.linspace(low, high, size + 1)[1:-1]

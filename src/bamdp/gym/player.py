@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -13,8 +13,7 @@ from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior
 from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym
 from bamdp.planners.base import Planner
-from bamdp.seeding import Seed
-from bamdp.simulation import Callback, Run, Step, simulate
+from bamdp.simulation import Run, Step, simulate
 
 
 class GymAgent:
@@ -47,7 +46,6 @@ class GymAgent:
         *,
         max_states: int | None = None,
         observation: Callable[[Any], Any] | None = None,
-        action_mask: bool = True,
         **options: Any,
     ) -> GymAgent:
         """Create an agent without any experience.
@@ -63,15 +61,13 @@ class GymAgent:
             hashable elements.
         observation
             A function applied to every observation first, to make it discrete.
-        action_mask
-            Whether to use ``info["action_mask"]`` if the environment provides it.
         **options
             ``rewards``, ``discount``, ``horizon``, ``objective`` and ``seed``, as in :meth:`bamdp.Agent.for_env`.
             (Known rewards are indexed by observation number, followed by the end state.)
         """
         if isinstance(env, str):
             env = from_gym(env.removeprefix("gym:")).env
-        world = GymWorld(env, max_states=max_states, observation=observation, action_mask=action_mask)
+        world = GymWorld(env, max_states=max_states, observation=observation)
         return cls(Agent.for_env(world, planner, prior=prior, **options), world)
 
     def __repr__(self) -> str:
@@ -112,15 +108,7 @@ class GymAgent:
         if mask is not None:
             self.agent.allow(state, mask)
 
-    def play(
-        self,
-        *,
-        steps: int | None = None,
-        episodes: int | None = None,
-        seed: Seed = None,
-        progress: bool | Callable[[int], None] = False,
-        callbacks: Iterable[Callback] = (),
-    ) -> Run:
+    def play(self, *, steps: int | None = None, episodes: int | None = None, **options: Any) -> Run:
         """Act and learn for a number of steps or episodes, whichever ends first.
 
         Parameters
@@ -128,15 +116,9 @@ class GymAgent:
         steps, episodes
             The length of the run, by default 1000 steps. If only ``episodes`` is given, the run lasts at most
             ``episodes`` times the environment's step limit, or 1000 steps if it has none.
-        seed
-            Seed of the environment's random stream.
-        progress
-            True for a progress bar on standard error, or a function called with the number of steps just taken.
-        callbacks
-            Called as ``callback(agent, world, step)`` after each step, as by :func:`bamdp.simulate`; returning False
-            ends the run.
+        **options
+            ``seed``, ``progress`` and ``callbacks``, as in :func:`bamdp.simulate`.
         """
-        listeners = list(callbacks)
         if episodes is not None:
             left, env = _checks.integer(episodes, "episodes"), self.world.env
             own = (env.spec and env.spec.max_episode_steps) or getattr(env.unwrapped, "episode_steps", None)
@@ -147,15 +129,14 @@ class GymAgent:
                 left -= step.terminated or step.truncated
                 return left > 0
 
-            listeners.insert(0, count)
-        limit = DEFAULT_HORIZON if steps is None else steps
-        return simulate(self.agent, self.world, limit, seed=seed, progress=progress, callbacks=listeners)
+            options["callbacks"] = [count, *options.get("callbacks", ())]
+        return simulate(self.agent, self.world, DEFAULT_HORIZON if steps is None else steps, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the agent to a single ``.npz`` file."""
         numbering = self.world.numbering
         seen = list(numbering.numbers) if numbering.space is None else None
-        about = {"seen": seen, "n": numbering.n, "masked": self.world.masked}
+        about = {"seen": seen, "n": numbering.n}
         _files.write(path, "a Gymnasium agent", {"agent": self.agent.content(), "world": about})
 
     @staticmethod
@@ -170,11 +151,11 @@ class GymAgent:
         def make(content: dict[str, Any]) -> GymAgent:
             agent, about = Agent.from_content(content["agent"]), content["world"]
             numbered = None if about["seen"] is None else about["n"]
-            world = GymWorld(env, max_states=numbered, observation=observation, action_mask=about["masked"])
-            if (world.n_states, world.n_actions) != (agent.belief.n_states, agent.belief.n_actions):
+            world = GymWorld(env, max_states=numbered, observation=observation)
+            sizes = [(one.n_states, one.n_actions) for one in (agent.belief, world)]
+            if sizes[0] != sizes[1]:
                 raise ValueError(
-                    f"the agent was made for {agent.belief.n_states} states and {agent.belief.n_actions} actions; "
-                    f"{world.name} has {world.n_states} and {world.n_actions}"
+                    f"the agent knows {sizes[0]} states and actions, {world.name} has {sizes[1]}"
                 )
             for key in about["seen"] or ():
                 world.numbering(key)

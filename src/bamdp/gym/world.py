@@ -26,13 +26,11 @@ from bamdp.envs.environment import World
 from bamdp.envs.picture import DIRECTIONS, GRID_MOVES, Layout, table_layout
 from bamdp.gym.discretize import Discretize
 
-WORLD_ARGUMENTS = ("max_states", "action_mask", "observation")
+WORLD_ARGUMENTS = ("max_states", "observation")
 BIN_ARGUMENTS = ("bins", "edges", "bounds")
-ONE_AT_A_TIME = "an agent acts in one environment at a time, not in a vector of them; use gymnasium.make"
 DEFAULT_HORIZON = 1000  # steps per run
 MAX_ELEMENTS = 20_000  # of a space that is enumerated in advance
-MAX_STATES_CALL = "bamdp.make_world(env, max_states=500), on the command line gym:ID:max_states=500"
-ACTION_NAMES = {  # in Gymnasium's own environments, by prefix of their names
+ACTION_NAMES = {  # in Gymnasium's own environments, by a part of their names
     "FrozenLake": ("left", "down", "right", "up"),
     "CliffWalking": ("up", "right", "down", "left"),
     "Taxi": ("down", "up", "right", "left", "pick up", "drop off"),
@@ -98,9 +96,7 @@ class Numbering:
         if self.space is not None:
             raise ValueError(f"{element!r} is outside of the space {self.space}")
         if len(self.numbers) == self.n:
-            raise ValueError(
-                f"observation {element!r} is new, and {self.n} others have been seen, which is max_states; raise it"
-            )
+            raise ValueError(f"observation {element!r} is new after {self.n} others; increase max_states")
         self.numbers[key] = len(self.numbers)
         return self.numbers[key]
 
@@ -114,16 +110,12 @@ def number_observations(
         return Numbering(len(listed), listed, space)
     if function is None and "float" in str(space):  # the type of a box, also of one inside other spaces
         raise ValueError(
-            f"{space} cannot be states of a finite model; make them discrete: bamdp.gym.Discretize(env, bins=8) (on "
-            "the command line --bins 8), or bamdp.make_world(env, observation=..., max_states=500) with a function of "
-            "your own"
+            f"{space} cannot be states of a finite model; make them discrete by bins (bamdp.gym.Discretize, on the "
+            "command line --bins 8) or by your own function: bamdp.make_world(env, observation=..., max_states=500)"
         )
     if max_states is None:
         what = "observation=..." if function is not None else str(space)
-        raise ValueError(
-            f"{what} needs max_states=..., the maximum number of distinct observations, which are numbered in order "
-            f"of appearance: {MAX_STATES_CALL}"
-        )
+        raise ValueError(f"{what} needs max_states=..., the maximum number of distinct observations")
     return Numbering(_checks.integer(max_states, "max_states"))
 
 
@@ -132,8 +124,7 @@ def list_actions(space: Any) -> list[Any]:
     listed = elements(space) or []
     if not 0 < len(listed) <= MAX_ELEMENTS:
         raise ValueError(
-            f"actions {space} cannot be actions of a finite model (at most {MAX_ELEMENTS}); wrap the environment in "
-            "bamdp.gym.DiscretizeActions or in a gymnasium.ActionWrapper whose action space is Discrete"
+            f"{space} is not a finite set of actions; use a wrapper such as gym.DiscretizeActions"
         )
     return listed
 
@@ -153,8 +144,6 @@ class GymWorld(World):
         hashable elements. By default finite spaces are enumerated in advance.
     observation
         A function applied to every observation first.
-    action_mask
-        Whether to use ``info["action_mask"]`` if the environment provides it.
     name
         The name.
 
@@ -174,12 +163,9 @@ class GymWorld(World):
         *,
         max_states: int | None = None,
         observation: Callable[[Any], Any] | None = None,
-        action_mask: bool = True,
         name: str | None = None,
     ) -> None:
-        self.env, self.function, self.masked = env, observation, action_mask
-        if isinstance(env, gymnasium.vector.VectorEnv):
-            raise ValueError(ONE_AT_A_TIME)
+        self.env, self.function = env, observation
         self.actions = list_actions(env.action_space)
         self.action_number = Numbering(len(self.actions), self.actions, env.action_space)
         self.numbering = number_observations(env.observation_space, max_states, observation)
@@ -201,8 +187,7 @@ class GymWorld(World):
         return names[action] if names else str(action)
 
     def _action_names(self) -> tuple[str, ...]:
-        own = self.name.rpartition("/")[2].rpartition(":")[2]
-        names = next((names for head, names in ACTION_NAMES.items() if own.startswith(head)), ())
+        names = next((names for part, names in ACTION_NAMES.items() if part in self.name), ())
         return names if len(names) == self.n_actions else ()
 
     @property
@@ -249,7 +234,7 @@ class GymWorld(World):
 
     def mask(self, info: Any) -> NDArray[np.bool_] | None:
         """Return the mask of the actions in the current state, or None if ``info`` has none."""
-        mask = info.get("action_mask") if self.masked and isinstance(info, dict) else None
+        mask = info.get("action_mask") if isinstance(info, dict) else None
         return None if mask is None else np.asarray(mask, bool)
 
 
@@ -279,7 +264,7 @@ def wrap_gym(env: Any, **arguments: Any) -> World:
     Real observations without any numbering remain continuous, in a `bamdp.continuous.ContinuousWorld`.
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
-        raise ValueError(ONE_AT_A_TIME)
+        raise ValueError("an agent acts in one environment at a time, not in a vector of them")
     bins = {key: arguments.pop(key) for key in BIN_ARGUMENTS if key in arguments}
     if bins.get("bins") is not None:
         return GymWorld(Discretize(env, **bins), **arguments)
