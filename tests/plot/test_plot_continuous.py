@@ -106,7 +106,7 @@ def test_returns_stand_at_real_steps_and_anchors_at_theirs():
     uprights = [line for line in axes.get_lines() if list(line.get_xdata()) == [31, 31]]
     assert len(uprights) == 1
     assert {text.get_text() for text in axes.texts} == {"TIP 31", "solved"}
-    with pytest.raises(ValueError, match="3 steps and 2 returns"):
+    with pytest.raises(ValueError, match="same first dimension"):
         plot.real_steps({"bad": ([1, 2, 3], [0.0, 1.0])})
 
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.plot import style
-from bamdp.plot.curves import draw_mean
+from bamdp.plot.curves import draw_mean, runs_of
+from bamdp.simulation import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ def phase_portrait(
     bounds
         The limits (low, high) of both axes; by default a full turn for an angle, otherwise the range of visited states.
     path
-        States [T, d] to connect by a line, such as ``agent.system.states(run.states)`` for an episode.
+        States [T, d] to connect by a line, such as ``[agent.system.state(obs) for obs in run.states]``.
     names
         The names of the axes.
     title
@@ -67,9 +68,7 @@ def phase_portrait(
     seen = np.array(belief.data.obs).reshape(-1, system.n_states)
     if not len(seen) and (bounds is None or at is None):
         raise ValueError("nothing was observed yet: give bounds= and at=, or let the agent act first")
-    ranges = (
-        [_range(seen[:, j], j in system.state_angles) for j in (x, y)] if bounds is None else list(bounds)
-    )
+    ranges = bounds or [_range(seen[:, j], j in system.state_angles) for j in (x, y)]
     base = seen.mean(axis=0) if at is None else np.asarray(at, float)
 
     def changes(n: int) -> tuple[Array, Array, Array, Array]:
@@ -95,7 +94,10 @@ def phase_portrait(
         axes.quiver(across, up, *arrows.T, angles="uv", pivot="mid", color=style.TEXT_COLOUR, width=0.0025)
         axes.plot(seen[:, x], seen[:, y], ".", color=style.COLOURS[1], markersize=4, label="visited")
         if path is not None:
-            _draw_path(axes, np.asarray(path, float)[:, [x, y]], x in system.state_angles)
+            line = np.array(path, float)[:, [x, y]]
+            if x in system.state_angles:  # interrupted where an angle wraps around
+                line[1:][np.abs(np.diff(line[:, 0])) > np.pi] = np.nan
+            axes.plot(*line.T, color=style.COLOURS[1], linewidth=1.2, label="path")
         labels = names or [f"coordinate {j}" for j in (x, y)]
         axes.set(xlim=ranges[0], ylim=ranges[1], xlabel=labels[0], ylabel=labels[1])
         axes.legend(loc="upper right", frameon=True, framealpha=0.9)
@@ -104,12 +106,7 @@ def phase_portrait(
 
 
 def plans(
-    plan: Any,
-    *,
-    coordinate: int = 0,
-    name: str | None = None,
-    title: str = "",
-    ax: Axes | None = None,
+    plan: Any, *, coordinate: int = 0, name: str | None = None, title: str = "", ax: Axes | None = None
 ) -> Axes:
     """Plot the predicted trajectory of each candidate of a decision in its own model; the chosen one is thick.
 
@@ -170,30 +167,16 @@ def real_steps(
     """
     with style.drawing_axes(ax) as axes:
         for index, (label, curve) in enumerate(curves.items()):
-            steps, values = _curve(curve, label)
-            if len(values) > 1:
-                draw_mean(axes, steps, values, label, index)
-            else:
-                axes.plot(steps, values[0], label=label, **style.look(index))
+            draw_mean(axes, *_curve(curve, label), label, index)
         if log:
             style.log_axis(axes)
         if solved is not None:
             axes.axhline(solved, **style.REFERENCE_LINE)
-            axes.annotate(
-                "solved", (1.0, solved), xycoords=("axes fraction", "data"), ha="right", va="bottom"
-            )
+            axes.text(1.0, solved, "solved", transform=axes.get_yaxis_transform(), ha="right", va="bottom")
+        look: dict[str, Any] = {"color": style.GREY_COLOUR, "transform": axes.get_xaxis_transform()}
         for name, at in (anchors or {}).items():
             axes.axvline(at, color=style.GREY_COLOUR, linewidth=0.9, linestyle=(0, (1, 1.5)))
-            axes.annotate(
-                f"{name} {at:g}",
-                (at, 0.02),
-                xycoords=("data", "axes fraction"),
-                rotation=90,
-                ha="right",
-                va="bottom",
-                fontsize=8,
-                color=style.GREY_COLOUR,
-            )
+            axes.text(at, 0.02, f"{name} {at:g}", rotation=90, ha="right", va="bottom", fontsize=8, **look)
         axes.set(xlabel="real steps (log)" if log else "real steps", ylabel="return of an episode")
         axes.legend(loc="best")
         axes.set_title(title)
@@ -257,14 +240,10 @@ def film_strip(
 
 def scene_of(env: Any) -> Scene:
     """Return the function that converts an environment's observations to points; see :func:`film_strip`."""
-    inner = env.unwrapped
-    name = type(inner).__name__
+    name = type(env.unwrapped).__name__
     if name not in SCENES:
         known = ", ".join(sorted(SCENES))
-        raise ValueError(
-            f"there is no drawing of {name} (there are some of {known}); give a function of an observation that "
-            "returns points [k, 2] and the width of the cart at the first, 0 for none"
-        )
+        raise ValueError(f"there is no drawing of {name}, only of {known}; give a function, see film_strip")
     return SCENES[name]
 
 
@@ -313,22 +292,11 @@ def _range(values: Array, turns: bool) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _draw_path(axes: Axes, points: Array, turns: bool) -> None:
-    """Plot a line, interrupted where an angle wraps around."""
-    points = points.copy()
-    if turns:
-        points[1:][np.abs(np.diff(points[:, 0])) > np.pi] = np.nan
-    axes.plot(*points.T, color=style.COLOURS[1], linewidth=1.2, label="path")
-
-
 def _curve(curve: Any, label: str) -> tuple[NDArray[np.int64], Array]:
     """Return steps [P] and returns [R, P] from a pair or from runs."""
-    if isinstance(curve, tuple) and len(curve) == 2 and not hasattr(curve[0], "episode_returns"):
-        steps, values = np.asarray(curve[0]), np.atleast_2d(np.asarray(curve[1], float))
-        if values.shape[-1] != len(steps):
-            raise ValueError(f"{label}: there are {len(steps)} steps and {values.shape[-1]} returns")
-        return steps, values
-    runs = list(curve) if isinstance(curve, (list, tuple)) else [curve]
+    if isinstance(curve, tuple) and not isinstance(curve[0], Run):
+        return np.asarray(curve[0]), np.atleast_2d(np.asarray(curve[1], float))
+    runs = runs_of(curve, label)
     n = min(len(run.ends) for run in runs)
     if not n:
         raise ValueError(f"{label}: a run has no completed episode")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LAST_EPISODES = 10  # averaged in each plotted return
 PLANNER_HEIGHT = 0.34  # inches per planner in a comparison
-POINTS = 240  # per line
+POINTS, MOST_MARKED = 240, 20  # points per line, and those that get markers
 
 
 def learning_curve(
@@ -95,7 +95,7 @@ def returns(
         Axes to plot on, by default those of a new figure.
     """
     _checks.integer(episodes, "episodes")
-    groups = {label: _runs(part, label) for label, part in _labelled(runs).items()}
+    groups = {label: runs_of(part, label) for label, part in _labelled(runs).items()}
     with style.drawing_axes(ax) as axes:
         for index, (label, group) in enumerate(groups.items()):
             length = min(len(run.rewards) for run in group)
@@ -185,7 +185,7 @@ def draw_mean(
     axes: Axes, steps: NDArray[np.int64], curves: NDArray[np.float64], label: str, index: int
 ) -> None:
     """Plot the mean of curves [R, P] over ``steps`` [P] with its band."""
-    look = {**style.look(index), "marker": ""}
+    look = {**style.look(index), "marker": "" if len(steps) > MOST_MARKED else style.look(index)["marker"]}
     axes.plot(steps, curves.mean(axis=0), label=label, zorder=3, **look)
     axes.fill_between(steps, *band(curves), color=look["color"], alpha=0.18, linewidth=0)
 
@@ -227,15 +227,15 @@ def _short_labels(labels: Iterable[Any]) -> list[str]:
 def _rewards(part: Any, label: str) -> NDArray[np.float64]:
     """Return the rewards [R, T] of runs, truncated to the length of the shortest."""
     try:
-        array = np.atleast_2d(np.asarray(getattr(part, "rewards", part), float))
+        return np.atleast_2d(np.asarray(getattr(part, "rewards", part), float))
     except (ValueError, TypeError):
-        runs = _runs(part, label, " or rewards [R, T]")
+        runs = runs_of(part, label, " or rewards [R, T]")
         shortest = min(len(run.rewards) for run in runs)
-        array = np.array([run.rewards[:shortest] for run in runs])
-    return array
+        return np.array([run.rewards[:shortest] for run in runs])
 
 
-def _runs(part: Any, label: str, more: str = "") -> list[Run]:
+def runs_of(part: Any, label: str, more: str = "") -> list[Run]:
+    """Return a run, a list of runs or the runs of a batch as a list."""
     runs = [part] if isinstance(part, Run) else list(getattr(part, "runs", part))
     if not runs or not all(isinstance(run, Run) for run in runs):
         where = f" of {label!r}" if label else ""
