@@ -374,7 +374,7 @@ class BAUCT(HistoryPlanner):
             mean = (tries * q).sum(axis=1) / tree.node[:n, COUNT]
         if not (memory.params.by_reward or belief.rewards.certain):
             tree = tree._replace(reward=np.full(n, np.nan))
-        return tree, trees.exact_bounds(mean), trees.exact_bounds(np.where(tries > 0, q, np.nan)), tries
+        return tree, mean, np.where(tries > 0, q, np.nan), tries
 
     def _search(self, memory: UCTMemory, belief: Belief, state: int, rng: np.ndarray) -> tuple[int, int]:
         """Grow a tree from ``state``; return the action with the highest mean return and the number of simulations."""

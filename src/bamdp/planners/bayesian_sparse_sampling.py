@@ -236,4 +236,4 @@ class BayesianSparseSampling(HistoryPlanner):
     def shown(self, memory: OutcomeTreeMemory, belief: Belief) -> tuple[Any, ...]:
         tree, n = memory.tree, int(memory.tree.used[NODES])
         q = np.where(tree.tries[:n] > 0, tree.value[:n], np.nan)
-        return tree, trees.exact_bounds(memory.worth[:n]), trees.exact_bounds(q), tree.tries[:n]
+        return tree, memory.worth[:n], q, tree.tries[:n]

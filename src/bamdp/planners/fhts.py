@@ -42,8 +42,8 @@ from bamdp.planners.base import Cost, Plan, enumerable_rewards, estimate, exact_
 from bamdp.planners.tree import CHOICE_HERE, NO_NODE, NODE_HERE, TreePlanner, TreeRecord
 
 SALTS = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], np.uint64)
-ACTION, CHILD, LAST, OUTCOME = range(4)  # columns of FHTSStack.at
-BEGIN = -1  # in CHILD: the action's next states are not listed yet
+ACTION, OUTCOME, LAST = range(3)  # columns of FHTSStack.at
+BEGIN = -1  # in OUTCOME: the action's next states are not listed yet
 ACTION_Q, NODE_BEST, CHILD_WEIGHT = range(3)  # columns of FHTSStack.sums
 STORED, MERGED, MOST_STORED = range(3)  # entries of ValueTable.size
 
@@ -54,8 +54,8 @@ class FHTSStack(NamedTuple):
     state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
     word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of the steps since the root
     at: Annotated[
-        np.ndarray, "int64 [H, 4]"
-    ]  # ACTION, position in and end of its next states, reward outcome
+        np.ndarray, "int64 [H, 3]"
+    ]  # ACTION, its OUTCOME (next state and reward), number of outcomes
     sums: Annotated[np.ndarray, "float64 [H, 3]"]  # Q of the action so far, best Q, γ·p of the child
     next: Annotated[np.ndarray, "int32 [H, S]"]  # next states of the action
     prob: Annotated[np.ndarray, "float64 [H, S]"]  # their predictive probabilities
@@ -120,65 +120,57 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
     _enter(stack, 0, s)
     while True:
         a = stack.at[h, ACTION]
-        up = a == n_actions  # the node is complete
-        if up:
+        if a == n_actions:  # the node is complete
             value = stack.sums[h, NODE_BEST]
             if record is not None:
                 trees.set_value(record, record.branch[h, NODE_HERE], value, np.nan)
             if h == 0:
                 return True
+            undo_steps(belief, 1)
             if not put_value(table, stack.word[h, 0], stack.word[h, 1], value):
-                undo_steps(belief, h)
+                undo_steps(belief, h - 1)
                 return False
-        elif stack.at[h, CHILD] == BEGIN:
+            h -= 1
+            stack.sums[h, ACTION_Q] += stack.sums[h, CHILD_WEIGHT] * value
+            stack.at[h, OUTCOME] += 1
+            continue
+        row = stack.state[h] * n_actions + a
+        if stack.at[h, OUTCOME] == BEGIN:
             if not space.allowed[stack.state[h], a]:
                 stack.at[h, ACTION] += 1
                 continue
-            row = stack.state[h] * n_actions + a
             end, background = verbs.mean_row(T, row, stack.entry, stack.share, 0)
             reward = verbs.expected_reward(R, row, stack.entry, stack.share, 0, end, background)
             stack.sums[h, ACTION_Q] = reward
-            stack.at[h, LAST] = 0 if h + 1 == H else _list_children(stack, space, h, end, background)
-            stack.at[h, CHILD] = 0
+            n_children = 0 if h + 1 == H else _list_children(stack, space, h, end, background)
+            stack.at[h, LAST] = n_children * n_rewards
             stack.at[h, OUTCOME] = 0
             if record is not None:
                 here = record.branch[h, NODE_HERE]
                 choice = trees.add_node(record, trees.CHOICE, here, stack.state[h], a, 0)
                 record.branch[h, CHOICE_HERE] = choice
-        if up:
-            h -= 1
-            stack.sums[h, ACTION_Q] += stack.sums[h, CHILD_WEIGHT] * value
-            stack.at[h, OUTCOME] += 1
-            undo_steps(belief, 1)
-            continue
-        if stack.at[h, CHILD] == stack.at[h, LAST]:  # the action is complete
+        if stack.at[h, OUTCOME] == stack.at[h, LAST]:  # the action is complete
             if record is not None:
                 trees.set_value(record, record.branch[h, CHOICE_HERE], stack.sums[h, ACTION_Q], 0.0)
             if h == 0:
                 stack.value[a] = stack.sums[0, ACTION_Q]
             stack.sums[h, NODE_BEST] = max(stack.sums[h, NODE_BEST], stack.sums[h, ACTION_Q])
             stack.at[h, ACTION] += 1
-            stack.at[h, CHILD] = BEGIN
-            continue
-        if stack.at[h, OUTCOME] == n_rewards:  # the next state is complete
-            stack.at[h, CHILD] += 1
-            stack.at[h, OUTCOME] = 0
+            stack.at[h, OUTCOME] = BEGIN
             continue
         # the action's next outcome: looked up if its hyper-state was seen before, else entered
-        row = stack.state[h] * n_actions + a
-        s2 = np.int64(stack.next[h, stack.at[h, CHILD]])
-        i = stack.at[h, OUTCOME]
+        child, i = stack.at[h, OUTCOME] // n_rewards, stack.at[h, OUTCOME] % n_rewards
+        s2, share = np.int64(stack.next[h, child]), stack.prob[h, child]
         verbs.push(T, row, s2)
         r, p = verbs.outcome(R, row, s2, i)
         if p > 0.0:
             code = (row * n_states + s2) * n_rewards + i
             first = plus(stack.word[h, 0], mix_code(code, SALTS[0]))
             second = plus(stack.word[h, 1], mix_code(code, SALTS[1]))
-            weight = discount * p * stack.prob[h, stack.at[h, CHILD]]
+            weight = discount * p * share
             slot = find_slot(table, first, second)
             if record is not None:
-                share = p * stack.prob[h, stack.at[h, CHILD]]
-                node = trees.add_outcome(record, record.branch[h, CHOICE_HERE], share)
+                node = trees.add_outcome(record, record.branch[h, CHOICE_HERE], p * share)
                 trees.add_step(record, node, s2, r, 1.0)
                 trees.set_value(record, node, table.value[slot], np.nan)
                 record.branch[h + 1, NODE_HERE] = node
@@ -201,7 +193,7 @@ def _enter(stack, h, s):
     """Start a node at level ``h``."""
     stack.state[h] = s
     stack.at[h, ACTION] = 0
-    stack.at[h, CHILD] = BEGIN
+    stack.at[h, OUTCOME] = BEGIN
     stack.sums[h, NODE_BEST] = -np.inf
 
 

@@ -338,23 +338,19 @@ class HistoryPlanner(KernelPlanner):
 
     @abstractmethod
     def shown(self, memory: Any, belief: Belief) -> tuple[Any, ...]:
-        """Return the last search's tree, values, q and counts for :func:`record_histories`."""
+        """Return the last search's tree, node values, [n], and action values and counts, [n, A]."""
 
     def explain(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         plan = self.plan(memory, belief, state, rng)
         tree, values, q, counts = self.shown(memory, belief)
         record = new_record(int(tree.used[NODES]) * (1 + belief.n_actions), belief.n_actions)
-        choice = np.zeros(q.shape[:2], np.int64)
-        record_histories(record, tree, values, q, counts, choice, NO_NODE, np.nan)
+        choice = np.zeros(q.shape, np.int64)
+        bounds = (np.stack([x, np.full_like(x, np.nan)], axis=-1) for x in (values, q))
+        record_histories(record, tree, *bounds, counts, choice, NO_NODE, np.nan)
         for candidate in plan.candidates:
             if choice[ROOT, candidate.action] != NO_NODE:
                 record.real[choice[ROOT, candidate.action], SPREAD] = candidate.spread
         return with_tree(plan, record)
-
-
-def exact_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values with NaN as their lower bounds, [..., 2]."""
-    return np.stack([values, np.full_like(values, np.nan)], axis=-1)
 
 
 def with_tree(plan: Plan, record: TreeRecord) -> Plan:
