@@ -368,22 +368,6 @@ def test_where_all_agree_nothing_is_sampled_but_warming_up_runs_a_race_all_the_s
     assert agent.memory.race.number[1] > 0  # trials
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_bonuses": -1}, "n_bonuses must be at least 0"),
-        ({"n_simulations": 0}, "n_simulations must be at least 1"),
-        ({"n_simulations": "some"}, "n_simulations"),
-        ({"largest_bonus": 0.0}, "largest_bonus"),
-        ({"time_limit": -1.0}, "time_limit"),
-        ({"trial_tol": 0.0}, "trial_tol"),
-    ],
-)
-def test_bad_parameters_are_refused(parameters, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        AdaptiveDSS(**parameters)
-
-
 def test_bonuses_without_counts_are_those_of_vbrb_where_rewards_depend_on_the_next_state():
     """The variance of a row's expected reward is over the row's own entries alone."""
     rewards = bamdp.BetaBernoulli(by="next")

@@ -219,27 +219,6 @@ def test_rewards_without_an_enumeration_are_left_out_of_the_history(monkeypatch)
     assert not BAMCP().start(belief, 0.9).params.by_reward
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"n_simulations": 0},
-        {"n_simulations": 2.5},
-        {"time_limit": 0.0},
-        {"time_limit": "1 s"},
-        {"depth": 0},
-        {"depth": "deep"},
-        {"exploration": -1.0},
-        {"exploration": math.nan},
-        {"epsilon": 1.5},
-        {"learning_rate": -0.1},
-        {"root_sampling": "row"},
-    ],
-)
-def test_bad_parameters_are_refused_by_name(bad):
-    with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
-        BAMCP(**bad)
-
-
 SCRIPT = """
 import bamdp
 from bamdp.planners.bamcp import BAMCP

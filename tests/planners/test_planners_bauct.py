@@ -66,10 +66,3 @@ def test_an_unknown_arm_is_preferred_when_information_pays():
 
     assert [chosen(1, seed) for seed in range(5)] == [1] * 5
     assert sum(chosen(15, seed) == 0 for seed in range(5)) >= 3
-
-
-def test_bad_parameters_are_refused_by_name():
-    with pytest.raises(ValueError, match="n_simulations"):
-        BAUCT(n_simulations=0)
-    with pytest.raises(TypeError, match="root_sampling"):
-        BAUCT(root_sampling="rows")

@@ -371,21 +371,3 @@ def test_keeps_the_promises_of_a_planner(selection, update, rewards, tmp_path):
     for one in (agent, loaded):
         one.observe(0, 0, 1.0, 2)
     np.testing.assert_array_equal(agent.memory.posterior, loaded.memory.posterior)
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("selection", "vip"),
-        ("update", "moments"),
-        ("mu0", math.inf),
-        ("lam", 0.0),
-        ("alpha", 1.0),
-        ("spread", -1.0),
-        ("beta", 0.0),
-        ("beta", "1"),
-    ],
-)
-def test_bad_parameters_are_refused(name, bad):
-    with pytest.raises((TypeError, ValueError), match=name):
-        BayesianQLearning(**{name: bad})

@@ -182,14 +182,3 @@ def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist():
 def test_keeps_the_promises_of_a_planner(prior, leaf, tmp_path):
     planner = BayesianSparseSampling(n_trajectories=30, depth=4, leaf=leaf)
     check_promises(experience(agent_of(planner, {}, prior=prior)), 1, tmp_path)
-
-
-def test_bad_parameters_are_refused():
-    for name in ("n_trajectories", "depth", "width"):
-        for bad in (0, -1, 1.5, True, "3"):
-            with pytest.raises((TypeError, ValueError), match=name):
-                BayesianSparseSampling(**{name: bad})
-    with pytest.raises(ValueError, match="did you mean 'mean'"):
-        BayesianSparseSampling(leaf="means")
-    with pytest.raises(ValueError, match="tol"):
-        BayesianSparseSampling(tol=0.0)

@@ -230,14 +230,6 @@ def test_rewards_without_a_range_are_refused(monkeypatch):
         BFS3().start(belief, 0.9)
 
 
-@pytest.mark.parametrize(
-    "bad", [{"n_successors": 0}, {"n_trajectories": 1.5}, {"depth": 0}, {"depth": "auto"}, {"leaf": "none"}]
-)
-def test_bad_parameters_are_refused_by_name(bad):
-    with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
-        BFS3(**bad)
-
-
 SCRIPT = """
 import bamdp
 from bamdp.planners.bfs3 import BFS3

@@ -158,22 +158,6 @@ def test_an_end_goes_on_under_the_lifetime_objective():
         assert replay.index[seen].tolist() == ([4, 0, 0] if more else [0, 0, 0]), "from the end to the start"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("n_networks", 0),
-        ("n_hidden", 0),
-        ("batch_size", 0),
-        ("min_replay", 20_000),
-        ("learning_rate", 0.0),
-        ("prior_scale", -1.0),
-    ],
-)
-def test_bad_parameters_are_refused_by_name(name, value):
-    with pytest.raises(ValueError, match=name):
-        BootstrappedDQN(**{name: value})
-
-
 def test_examples_in_docstrings_run():
     assert doctest.testmod(bootstrapped_dqn).failed == 0
 

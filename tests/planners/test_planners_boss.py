@@ -264,24 +264,6 @@ def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist(plann
     assert agent.memory.workspace.solver.values.max() < 1 / (1 - agent.discount)
 
 
-@pytest.mark.parametrize(
-    "cls, bad",
-    [
-        (BOSS, {"n_models": 0}),
-        (BOSS, {"n_models": 2.0}),
-        (BOSS, {"known_after": 0}),
-        (BOSS, {"tol": 0.0}),
-        (SBOSS, {"n_models": -1}),
-        (SBOSS, {"delta": -1.0}),
-        (SBOSS, {"delta": float("nan")}),
-        (SBOSS, {"tol": -1.0}),
-    ],
-)
-def test_bad_parameters_are_refused(cls, bad):
-    with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
-        cls(**bad)
-
-
 SCRIPT = """
 import bamdp
 from bamdp.planners.boss import SBOSS

@@ -226,22 +226,6 @@ def test_spread_and_value_are_those_of_the_samples():
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"n_policies": 0}, "n_policies must be at least 1"),
-        ({"n_samples": 1.5}, "n_samples must be a whole number"),
-        ({"n_steps": -3}, "n_steps"),
-        ({"leaf": "means"}, "did you mean 'mean'"),
-        ({"generator": "pii"}, "did you mean 'pi'"),
-        ({"generator": 3}, "generator must be"),
-    ],
-)
-def test_bad_parameters_are_refused_when_made(bad, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        bamdp.DSS(**bad)
-
-
-@pytest.mark.parametrize(
     ("policy", "message"),
     [
         ([0, 1], "an integer for each of 3 states"),

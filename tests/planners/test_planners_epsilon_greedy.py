@@ -92,11 +92,3 @@ def test_keeps_the_promises_of_a_planner(rewards, tmp_path):
     for seed in range(3):
         agent = agent_of(EpsilonGreedy(epsilon=0.5), {"rewards": rewards}, seed=seed)
         check_promises(experience(agent, 20), 1, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"), [("epsilon", 1.1), ("epsilon", -0.1), ("decay", -1.0), ("decay", "x"), ("tol", 0.0)]
-)
-def test_bad_parameters_are_refused(name, bad):
-    with pytest.raises((TypeError, ValueError), match=name):
-        EpsilonGreedy(**{name: bad})

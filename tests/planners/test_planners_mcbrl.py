@@ -188,11 +188,3 @@ def test_a_discount_of_zero_is_the_reward_at_hand():
         agent = agent_of(MCBRL(policy=policy), WORLD, discount=0.0)
         assert agent.act(1) == WORLD["rewards"][1].argmax()
         assert agent.plan(1).value == pytest.approx(WORLD["rewards"][1].max())
-
-
-@pytest.mark.parametrize(
-    "bad", [{"n_models": 0}, {"policy": "middle"}, {"resample": 0}, {"resample": "never"}, {"tol": 0.0}]
-)
-def test_bad_parameters_are_refused(bad):
-    with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
-        MCBRL(**bad)

@@ -116,20 +116,3 @@ def test_keeps_the_promises_of_a_planner(rewards, tmp_path):
         check_promises(experience(agent, 20), 1, tmp_path)
         loaded = bamdp.Agent.load(tmp_path / "agent.npz")
         np.testing.assert_array_equal(loaded.memory.q, agent.memory.q)
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("learning_rate", 0.0),
-        ("learning_rate", 1.5),
-        ("power", 2.0),
-        ("epsilon", -0.1),
-        ("decay", -1.0),
-        ("initial", float("nan")),
-        ("initial", "0"),
-    ],
-)
-def test_bad_parameters_are_refused(name, bad):
-    with pytest.raises((TypeError, ValueError), match=name):
-        QLearning(**{name: bad})

@@ -179,11 +179,3 @@ def test_keeps_the_promises_of_a_planner(refine, rewards, tmp_path):
         one.observe(0, 0, 1.0, 2)
     assert agent.plan(0).value == pytest.approx(loaded.plan(0).value)
     assert agent.act(0) == loaded.act(0)
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"), [("known_after", 0), ("known_after", 2.5), ("refine", 1), ("tol", 0.0), ("tol", None)]
-)
-def test_bad_parameters_are_refused(name, bad):
-    with pytest.raises((TypeError, ValueError), match=name):
-        RMax(**{name: bad})

@@ -161,11 +161,3 @@ def test_candidates_carry_spread_and_count():
 )
 def test_keeps_the_promises_of_a_planner(prior, tmp_path):
     check_promises(experience(agent_of(SparseSampling(3, 3), {}, prior=prior)), 1, tmp_path)
-
-
-@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "3"])
-def test_bad_parameters_are_refused(bad):
-    with pytest.raises((TypeError, ValueError), match="width"):
-        SparseSampling(width=bad)
-    with pytest.raises((TypeError, ValueError), match="depth"):
-        SparseSampling(depth=bad)
