@@ -345,8 +345,8 @@ class HistoryPlanner(KernelPlanner):
         tree, values, q, counts = self.shown(memory, belief)
         record = new_record(int(tree.used[NODES]) * (1 + belief.n_actions), belief.n_actions)
         choice = np.zeros(q.shape, np.int64)
-        bounds = (np.stack([x, np.full_like(x, np.nan)], axis=-1) for x in (values, q))
-        record_histories(record, tree, *bounds, counts, choice, NO_NODE, np.nan)
+        values, q = (np.stack([x, np.full_like(x, np.nan)], axis=-1) for x in (values, q))
+        record_histories(record, tree, values, q, counts, choice, NO_NODE, np.nan)
         for candidate in plan.candidates:
             if choice[ROOT, candidate.action] != NO_NODE:
                 record.real[choice[ROOT, candidate.action], SPREAD] = candidate.spread
