@@ -206,21 +206,6 @@ def test_continuous_systems_are_run_and_compared_but_not_tuned(folder, call):
     assert "omit --store" in call(f"compare {system} --store x.sqlite", 2).err
 
 
-def test_the_objective_reaches_the_agent(tmp_path, call_json):
-    """Stay for 0.36 or end with 1: with γ = 0.7 it depends on what follows an end (see the tests of planners)."""
-    path = tmp_path / "stay.npz"
-    p = np.zeros((2, 2, 2))
-    p[0, 0, 1] = p[0, 1, 0] = 1.0
-    bamdp.FiniteMDP(p, [[1.0, 0.36], [0.0, 0.0]], terminal=[1]).save(path)
-    command = f"run file:{path} thompson --discount 0.7 --runs 1 --steps 60 --prior dirichlet:alpha=0.01"
-    episode, lifetime = (
-        call_json(f"{command} --objective {objective}")["runs"][0]["episodes"]
-        for objective in ("episode", "lifetime")
-    )
-    assert episode < 20
-    assert lifetime > 40
-
-
 def test_runs_with_a_drawn_door_are_measured_by_the_door_that_was_drawn(call_json):
     best = lambda found: next(iter(found["ceilings"].values()))["optimum"]
     door = {

@@ -9,7 +9,7 @@ from lab_fakes import by_number, live_through, number, record
 
 from bamdp.envs import make_env
 from bamdp.envs.ceilings import optimal_total
-from bamdp.lab.results import collect_results, study_status
+from bamdp.lab.results import collect_results
 from bamdp.lab.runner import CellSchedule
 from bamdp.lab.store import FAILED, OVER_LIMIT, Store
 from bamdp.lab.study import parse_study
@@ -127,13 +127,3 @@ def test_across_environments_what_is_excluded_in_one_is_excluded_in_all(store):
     live_through(study, store, slow)
     assert schedule(study, store, 1).excluded == {2: "chain: 251 ms/step, over the limit of 250"}
     assert schedule(study, store, 1).chosen == 1
-
-
-def test_a_status_counts_what_is_done_and_missing(store):
-    study = parse_study(ACROSS)
-    assert [(cell["done"], cell["missing"]) for cell in study_status(study, store)] == [
-        (0, 3 + 3),
-        (0, 3 + 2),
-    ]
-    live_through(study, store, by_number)
-    assert [(cell["done"], cell["complete"]) for cell in study_status(study, store)] == [(9, True), (8, True)]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from bamdp.lab import tables
 from bamdp.lab.comparisons import groups
 from bamdp.lab.report import LEAST_SPAN, draw_curve, draw_map, write_report
-from bamdp.lab.results import COLUMNS, collect_results, export_runs
+from bamdp.lab.results import collect_results
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import TUNE, Store
 from bamdp.lab.study import parse_study
@@ -38,17 +38,6 @@ def results(tmp_path_factory):
     with Store(tmp_path_factory.mktemp("lab") / "s.sqlite") as store:
         run_study(STUDY, store)
         return collect_results(STUDY, store)
-
-
-def test_a_row_is_a_run(results, tmp_path):
-    runs = results.runs
-    assert tuple(runs.columns) == COLUMNS
-    assert len(runs) == 2 * (4 * 2 + 6 + 6 + 6)
-    assert (runs[runs.algorithm == "fhts"].failure != "").all()
-    export_runs(results, tmp_path / "runs.csv")
-    lines = (tmp_path / "runs.csv").read_text().splitlines()
-    assert len(lines) == 1 + len(runs)
-    assert "parameter.prior.beta" in lines[0]
 
 
 def test_a_comparison_is_one_table_with_what_differs(results):

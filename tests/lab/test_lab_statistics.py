@@ -83,13 +83,6 @@ def test_small_and_nearly_constant_samples_have_finite_intervals_around_the_valu
         assert found.low <= found.value <= found.high
 
 
-def test_intervals_are_the_same_whenever_they_are_asked_for():
-    values = np.random.default_rng(1).normal(size=12)
-    first = summarise(values)
-    summarise(values[:5])
-    assert summarise(values) == first
-
-
 def coverage(draw, truth, interval, trials=400):
     rng = np.random.default_rng(3)
     found = [interval(draw(rng)) for _ in range(trials)]

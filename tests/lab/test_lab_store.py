@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from dataclasses import replace
 
 import pytest
 from lab_fakes import by_number, contents, live_through, number, record
 
 from bamdp.lab.runner import CellSchedule
-from bamdp.lab.store import FAILED, OVER_LIMIT, SCHEMA_VERSION, Store
+from bamdp.lab.store import OVER_LIMIT, SCHEMA_VERSION, Store
 from bamdp.lab.study import parse_study
 
 STUDY = parse_study('environments = ["chain"]\nruns = 3\nsteps = 4\n[algorithms.sboss]\nn_models = [1, 2]')
@@ -73,26 +72,6 @@ def test_cells_share_runs_but_not_limits_whatever_comes_first(store, first):
     found = [CellSchedule(study, cell, store) for cell in study.cells]
     assert [one.replay() for one in found] == [[], []]
     assert [one.chosen for one in found] == [1, 2]
-
-
-def test_failed_runs_are_forgotten_on_demand_and_others_never(store):
-    live_through(STUDY, store, lambda unit: record(unit, status=FAILED if number(unit) == 2 else "done"))
-    store.forget_failed(unit.id for unit in STUDY.units())
-    assert len(store) == 3
-
-
-def test_two_threads_that_make_and_fill_one_file_lose_nothing(tmp_path):
-    def drive():
-        with Store(tmp_path / "s.sqlite") as store:
-            live_through(STUDY, store, by_number)
-
-    threads = [threading.Thread(target=drive) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    with Store(tmp_path / "s.sqlite") as store:
-        assert len(store) == 6
 
 
 def test_a_damaged_file_is_refused_in_one_line(tmp_path):

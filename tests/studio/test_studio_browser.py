@@ -152,28 +152,6 @@ def test_the_keyboard_does_everything_in_both_themes_on_any_screen(new_page):
 
 
 @pytest.mark.slow
-def test_a_world_of_gymnasium_plays_without_truth_and_optimum(new_page):
-    page = new_page("gym:FrozenLake-v1:is_slippery=False", "thompson")
-    assert page.locator("button[data-overlay=truth], .curve .optimum").count() == 0
-    assert page.locator(".world .cell").count() == 17
-    page.click("#step")
-    at_step(page, 1)
-
-
-@pytest.mark.slow
-def test_a_slow_planner_never_freezes_the_page(new_page):
-    page = new_page(planner="bamcp:time_limit=4")
-    page.click("#step")
-    page.wait_for_selector("#notice:has-text('thinking')")
-    page.keyboard.press("1")  # it answers while the planner works
-    assert page.get_attribute("button[data-overlay=visits]", "aria-pressed") == "true"
-    page.click("#notice >> text=Stop it")
-    page.wait_for_selector("#notice:has-text('Stopped')")
-    page.click("#notice >> text=Start again")
-    page.wait_for_selector(".sentence")
-
-
-@pytest.mark.slow
 def test_an_explained_decision_opens_without_a_server(new_page, tmp_path):
     path = tmp_path / "why.html"
     explain.write_explanation(path, run_of("grid5", "dss-pi:n_steps=10", t=30))
