@@ -17,9 +17,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 LISTS = ("envs", "planners", "priors", "rewards", "continuous")
 TARGETS = {  # target of `bamdp reproduce`: study
-    "table1": "dss2020/published",
-    "table2": "dss2020/published",
-    "figure2": "dss2020/published",
+    **dict.fromkeys(("table1", "table2", "figure2"), "dss2020/published"),
     "figure3": "dss2020/figure3",
     "ablation": "dss2020/ablation",
 }

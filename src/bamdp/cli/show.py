@@ -126,7 +126,9 @@ def _bounds_for(given: dict[str, Any], k: int) -> dict[str, str]:
     """Return the bounds for stages of k steps, with a bar for the corrected bound."""
     here = {**given, "n_steps": k}
     printed, corrected = theory.printed_loss_bound(**here), theory.corrected_loss_bound(**here)
-    calls = theory.dss_calls(given["n_policies"], given["n_samples"], k, given["n_stages"]).calls
+    calls = theory.dss_calls(
+        *(here[name] for name in ("n_policies", "n_samples", "n_steps", "n_stages"))
+    ).calls
     bar = "█" * max(1, round(BAR * corrected.total / corrected.range))
     return {
         "K": f"{k}{' *' * (k == given['n_steps'])}",
@@ -153,8 +155,7 @@ def studio(arguments: argparse.Namespace) -> int:
         raise ValueError(
             f"the studio needs {error.name}, which is not installed; install it with: pip install fastapi uvicorn"
         ) from None
-    host = arguments.host.strip() or "127.0.0.1"
-    socket = server.listen(host, port)
+    host, socket = arguments.host, server.listen(arguments.host, port)
     if host not in server.LOOPBACK:
         console.note(f"warning: listening on {host}: everyone on this network can use the studio")
     address = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"

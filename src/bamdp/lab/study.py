@@ -344,9 +344,8 @@ class _StudyReader:
                     "include must be a list of tables, such as include = [{n_policies = 4, n_steps = 5}]"
                 )
             here = merge_parameters(values, _flatten(local))
-            ordered = sorted(
-                here, key=lambda key: key.partition(".")[0] in SHARED_KEYS
-            )  # the planner's parameters first
+            # the planner's parameters first
+            ordered = sorted(here, key=lambda key: key.partition(".")[0] in SHARED_KEYS)
             configurations = list_configurations(
                 planner,
                 {key: _value_list(key, here[key]) for key in ordered},
@@ -363,14 +362,8 @@ def _read_planner(label: str, table: TomlTable) -> tuple[str | Planner, dict[str
     if isinstance(table.get("planner"), Planner):
         return table["planner"], {}
     head, written = parse_spec(str(table.get("planner", label)))
-    try:
-        planner = _checks.one_of(head.lower().replace("_", "-"), "planner", names(Planner))
-    except ValueError as error:
-        if "planner" in table:
-            raise
-        raise ValueError(
-            f"{label!r} is not a planner's name ({error}); say planner = ... to use a label of your own"
-        ) from None
+    kind = "planner" if "planner" in table else "planner (a label of your own needs planner = ...)"
+    planner = _checks.one_of(head.lower().replace("_", "-"), kind, names(Planner))
     twice = next((key for key in written if key in table), None)
     if twice is not None:
         raise ValueError(f"{twice} is given twice, in planner and by itself; drop one")
@@ -441,9 +434,6 @@ def _labelled_tables(data: TomlTable, name: str) -> dict[str, TomlTable]:
     """Return tables by label; a plain list of labels denotes empty tables."""
     tables = data.get(name)
     if isinstance(tables, list) and all(isinstance(label, str) for label in tables):
-        twice = next((label for label in tables if tables.count(label) > 1), None)
-        if twice is not None:
-            raise ValueError(f"{name}: {twice!r} is given twice; drop one")
         tables = {label: {} for label in tables}
     if not tables or not _is_table_of_tables(tables):
         raise ValueError(
