@@ -24,7 +24,7 @@ def experience(agent, n=12, seed=1):
     return agent
 
 
-STATISTICS = ("count", "total", "now", "sums", "top")  # fields of beliefs that hold what was learned
+STATISTICS = ("log_p", "p", "sums", "top")  # fields of beliefs that hold what was learned
 
 
 def learned(belief):
@@ -43,7 +43,7 @@ def _statistics(state, path):
     for name, part in zip(getattr(state, "_fields", range(len(state))), state):
         if isinstance(part, tuple):
             out |= _statistics(part, f"{path}.{name}")
-        elif name in STATISTICS or (name == "log" and part.ndim == 1):
+        elif name in STATISTICS:
             out[f"{path}.{name}"] = np.array(part)
     return out
 
