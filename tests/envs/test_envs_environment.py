@@ -136,20 +136,6 @@ def test_misuse_is_refused_with_a_reason():
         masked.step(1)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "words"),
-    [
-        ({"start": 5}, ValueError, "start"),
-        ({"start": [0.5, 0.5]}, ValueError, "start"),
-        ({"horizon": 0}, ValueError, "horizon"),
-        ({"time_limit": 0.0}, ValueError, "time_limit"),
-    ],
-)
-def test_bad_arguments_are_refused(wrong, error, words):
-    with pytest.raises(error, match=words):
-        from_mdp(make_env("chain").mdp, **wrong)
-
-
 def test_a_terminal_start_and_a_model_of_another_kind_are_refused():
     with pytest.raises(ValueError, match="terminal state"):
         from_mdp(episodic(), start=2)

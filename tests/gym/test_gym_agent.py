@@ -134,18 +134,6 @@ def test_worlds_from_text():
         bamdp.make_env("gym:FrozenLake-v1")
 
 
-def test_callbacks_of_play_see_every_step_and_can_end_it():
-    seen = []
-    run = player(Corridor()).play(
-        steps=50, seed=0, callbacks=[lambda agent, world, step: seen.append(step) or len(seen) < 7]
-    )
-    assert [step.t for step in seen] == list(range(7))
-    assert [step.action for step in seen] == run.actions.tolist()
-    assert len(run.rewards) == 7
-    two = player(Corridor()).play(episodes=2, seed=0, callbacks=[lambda *step: None])
-    assert len(two.ends) == 2
-
-
 def test_a_reward_that_is_no_number_and_a_class_in_place_of_an_environment_are_refused():
     class Free(Corridor):
         def step(self, action):

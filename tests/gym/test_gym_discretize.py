@@ -128,12 +128,6 @@ def test_numbers_stand_for_levels_of_each_coordinate_the_last_one_running_fastes
     assert env.action(6).tolist() == [0.0, 6.0]
 
 
-def test_actions_keep_the_type_and_shape_of_their_box():
-    env = DiscretizeActions(gymnasium.make("Pendulum-v1"), 5)
-    assert env.actions.dtype == np.float32
-    assert env.actions.shape == (5, 1)
-
-
 @pytest.mark.parametrize(
     ("env", "levels", "words"),
     [
@@ -155,10 +149,3 @@ def test_levels_of_unbounded_actions_must_be_given():
     with pytest.raises(ValueError, match="no bounds in coordinate 0: give its levels"):
         DiscretizeActions(env, 3)
     assert DiscretizeActions(env, ([-1.0, 1.0],)).action_space.n == 2
-
-
-def test_an_agent_learns_which_level_pays():
-    env = DiscretizeActions(Arm(), 3)
-    agent = bamdp.Agent.for_env(env, "thompson", discount=0.5, seed=0)
-    run = bamdp.simulate(agent, env, 300, seed=0)
-    assert env.actions[run.actions[-1]].tolist() == [0.0, 6.0]

@@ -47,16 +47,6 @@ def test_episodes_are_cut_off_at_the_horizon_of_their_own_parameters():
         GymEnv("grid5", episode_steps=0)
 
 
-def test_actions_are_whole_numbers():
-    env = GymEnv("grid5")
-    env.reset(seed=0)
-    for wrong in (1.9, 4, -1, "up"):
-        with pytest.raises((ValueError, TypeError), match="action must be"):
-            env.step(wrong)
-    for right in (1, np.int8(1), np.array(1)):
-        env.step(right)
-
-
 def test_masks_and_ends_are_told():
     mask = np.array([[True, False], [True, True]])
     mdp = bamdp.FiniteMDP(np.full((2, 2, 2), 0.5), np.zeros(2), action_mask=mask)

@@ -76,12 +76,6 @@ def test_returns_are_means_of_the_last_episodes():
     assert [float(y[x == t][0]) for t in (2, 3, 4, 6, 7)] == [1.0, 1.0, 2.0, 5.5, 5.5]
 
 
-def test_a_run_draws_returns_where_they_differ_and_rewards_elsewhere():
-    assert "return" in run_of([0.0, 1.0, 0.0, 3.0], ends=[1, 3]).plot().get_ylabel()
-    assert "reward" in run_of([0.0, 1.0, 0.0, 1.0], ends=[1, 3]).plot().get_ylabel()
-    assert "reward" in run_of([0.0, 1.0]).plot(window=1).get_ylabel()
-
-
 def test_pictures_are_drawn_on_the_axes_that_are_given(played):
     agent, run = played
     for draw in (
@@ -155,10 +149,13 @@ def test_a_gymnasium_grid_has_its_shape_and_arrows():
     assert len(set(faces(axes)[2:18])) > 12  # a colour for each of the 16 cells
 
 
-def test_visits_are_counts_of_states(played):
+def test_visits_are_counts_of_states_or_pulls_of_arms(played):
     _, run = played
     world = bamdp.from_function(lambda s, a, rng: (s, 0.0, False), n_states=25, n_actions=4)
     assert np.array_equal(drawn(plot.visits(run, world), "visited")[1], np.bincount(run.states, minlength=25))
+    bandit = bamdp.make_env("bandit:means=(0.1,0.2,0.3,0.4)")
+    pulls = np.bincount(run.actions, minlength=4)
+    assert np.array_equal(drawn(plot.visits(run, bandit), "visited")[1], pulls)
 
 
 def test_the_posterior_of_a_row_is_the_predictive_distribution():

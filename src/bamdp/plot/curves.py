@@ -142,7 +142,7 @@ def comparison(results: Any, *, optimum: Any = None, title: str = "", ax: Axes |
         axes.grid(False, axis="y")
         if optimum is not None:
             axes.axvline(optimum, label=style.OPTIMUM_LABEL, **style.REFERENCE_LINE)
-            axes.legend()
+            axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))  # above the rows, beside the title
         axes.set_title(title or f"{runs_range(map(len, totals.values()))}, 95% intervals of the mean")
     return axes
 

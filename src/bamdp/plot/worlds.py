@@ -232,7 +232,8 @@ def _draw_chart(axes: Axes, data: dict[str, Any], given: Any, seen: Any, label: 
     known = x if seen is None or arms else x[seen[x]]
     dots: Any = {"color": style.COLOURS[0], "marker": "o", "linewidth": 0.0}
     drawn = "default" if label else "steps-mid"
-    axes.plot(x, given[x], color=style.COLOURS[0], linewidth=0.8, alpha=0.5, drawstyle=drawn)
+    if not arms:  # which have no order
+        axes.plot(x, given[x], color=style.COLOURS[0], linewidth=0.8, alpha=0.5, drawstyle=drawn)
     axes.plot(x, given[x], markerfacecolor="white", label="never visited", **dots)
     axes.plot(known, given[known], label="visited", **dots)
     if len(known) < len(x):
