@@ -23,8 +23,6 @@ from bamdp import _checks
 from bamdp.cli import console
 from bamdp.cli.arguments import make_parser
 
-__all__ = ["main", "make_parser"]
-
 PATIENCE = 0.5  # seconds to wait after Ctrl-C
 
 

@@ -15,13 +15,18 @@ from bamdp.registry import DEFAULT_PLANNER, LEARNED_REWARDS
 RUN_VALUES = ("prior", "rewards", "objective", "discount", "seed")  # run parameters, as named in functions
 PICTURES = (".png", ".svg", ".pdf")
 
-LISTS = ("envs", "planners", "priors", "rewards", "continuous")
+LISTS = {  # of `bamdp list`, with their titles
+    "envs": "Environments, with parameters as in grid:size=7; also file:MODEL.npz and gym:FrozenLake-v1",
+    "planners": "Planners, with parameters as in dss-pi:n_steps=100 or --set n_steps=100",
+    "priors": "Priors, with parameters as in sparse:alpha=0.2,beta=6 (alpha may be x/S); flat+sparse is a mixture",
+    "rewards": "Reward models, with parameters as in normal:mu0=1,by=next",
+    "continuous": "Planners and priors for continuous observations, such as gym:Pendulum-v1",
+}
 TARGETS = {  # target of `bamdp reproduce`: study
     **dict.fromkeys(("table1", "table2", "figure2"), "dss2020/published"),
     "figure3": "dss2020/figure3",
     "ablation": "dss2020/ablation",
 }
-WAYS = ("published", "fair")
 WAY = "published (the parameters of Appendix C, the default) or fair (every algorithm tuned alike)"
 STUDIES = (
     "A study is a TOML file; `bamdp lab new study.toml` writes a first one. The package contains the studies of the "
@@ -58,7 +63,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "planners": _argument("PLANNER", "NAME or NAME:KEY=VALUE,... (see `bamdp list planners`)", nargs="*"),
     "study": _argument("STUDY", "a study file, or the name of a study in the package"),
     "file": _argument("FILE", "default: study.toml", nargs="?", default="study.toml"),
-    "list": _argument("WHAT", f"one of {', '.join(LISTS)} (default: all)", nargs="?", choices=LISTS),
+    "list": _argument("WHAT", f"one of {', '.join(LISTS)} (default: all)", nargs="?", choices=tuple(LISTS)),
     "target": _argument("TARGET", f"any of {', '.join(TARGETS)}", nargs="+", choices=TARGETS),
     "--set": _argument("KEY=VALUE", SEVERAL, **MANY),
     "--prior": _argument("SPEC", PRIOR),
@@ -85,7 +90,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--configurations": _number("N", "number of configurations drawn from the grid", None, "all"),
     "--evaluate": _number("N", "runs that evaluate the chosen configuration on new seeds", 0),
     "--output": _argument("PATH", "file or folder to write (default: named after the study)"),
-    "--as": _argument("WAY", WAY, dest="way", choices=WAYS, default="published"),
+    "--as": _argument("WAY", WAY, dest="way", choices=("published", "fair"), default="published"),
     "--environments": _argument("NAME", "only these environments of the study", nargs="+"),
     "--algorithms": _argument("NAME", "only these algorithms of the study", nargs="+"),
     "--host": _argument("ADDRESS", "address to listen on (default: this machine only)", default="127.0.0.1"),

@@ -20,8 +20,6 @@ from bamdp.runs import make_setting, run_setting, warm_up
 if TYPE_CHECKING:
     from bamdp.lab.results import Results
 
-HIDDEN = ["trace", "machine"]  # columns omitted from JSON
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the replicates of every planner, and print a table or JSON."""
@@ -54,9 +52,7 @@ def compare(arguments: argparse.Namespace) -> int:
     text = environment_text(arguments)
     if bamdp.make_world(text).system is not None:
         if arguments.store or arguments.cluster or arguments.retry_failed:
-            raise ValueError(
-                "runs with continuous observations are not stored; omit --store, --cluster and --retry-failed"
-            )
+            raise ValueError("continuous runs are not stored; omit --store, --cluster and --retry-failed")
         return run(arguments)
     picture_path(arguments.figure)
     planners = [planner_text(arguments, planner) for planner in arguments.planners]
@@ -83,7 +79,7 @@ def results_json(results: Results, **more: Any) -> dict[str, Any]:
     return {
         "title": results.title,
         "quick": results.quick,
-        "runs": results.runs.drop(columns=HIDDEN).to_dict("records"),
+        "runs": results.runs.drop(columns=["trace", "machine"]).to_dict("records"),
         "ceilings": {label: dataclasses.asdict(ceiling) for label, ceiling in results.ceilings.items()},
         "notes": results.notes,
         "version": bamdp.__version__,

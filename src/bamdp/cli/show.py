@@ -12,26 +12,12 @@ import bamdp
 from bamdp import _checks, theory
 from bamdp._parameters import Entry, InfoList
 from bamdp.cli import console
-from bamdp.cli.arguments import (
-    LISTS,
-    RUN_VALUES,
-    environment_text,
-    picture_path,
-    planner_text,
-    values,
-)
+from bamdp.cli.arguments import LISTS, RUN_VALUES, environment_text, picture_path, planner_text, values
 from bamdp.envs.registry import list_envs
 from bamdp.registry import DEFAULT_PLANNER, list_planners, list_priors, list_rewards
 from bamdp.runs import make_setting
 
 BAR = 30  # width of the longest bar in characters
-TITLES = {
-    "envs": "Environments, with parameters as in grid:size=7; also file:MODEL.npz and gym:FrozenLake-v1",
-    "planners": "Planners, with parameters as in dss-pi:n_steps=100 or --set n_steps=100",
-    "priors": "Priors, with parameters as in sparse:alpha=0.2,beta=6 (alpha may be x/S); flat+sparse is a mixture",
-    "rewards": "Reward models, with parameters as in normal:mu0=1,by=next",
-    "continuous": "Planners and priors for continuous observations, such as gym:Pendulum-v1",
-}
 
 
 def list_names(arguments: argparse.Namespace) -> int:
@@ -40,15 +26,13 @@ def list_names(arguments: argparse.Namespace) -> int:
 
     classes: dict[str, Any] = {**PLANNERS, **{f"--prior {name}": cls for name, cls in PRIORS.items()}}
     continuous = InfoList.of({name: Entry(cls) for name, cls in classes.items()})
-    every = dict(
-        zip(LISTS, (list_envs(), list_planners(), list_priors(), list_rewards(), continuous), strict=True)
-    )
+    every = dict(zip(LISTS, (list_envs(), list_planners(), list_priors(), list_rewards(), continuous)))
     chosen = {arguments.list: every[arguments.list]} if arguments.list else every
     if arguments.json:
         data = {name: [info.data() for info in listed] for name, listed in chosen.items()}
         console.print_json(data.get(arguments.list, data))
     else:
-        print("\n\n".join(f"{TITLES[name]}\n\n{listed}" for name, listed in chosen.items()))
+        print("\n\n".join(f"{LISTS[name]}\n\n{listed}" for name, listed in chosen.items()))
     return 0
 
 
@@ -110,14 +94,13 @@ def theory_bounds(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    K = given["n_steps"]
     terms = ", ".join(f"{name} {value:.4g}" for name, value in corrected.terms.items())
     notes = [
-        f"Terms of the corrected bound for K = {K}: {terms}.",
+        f"Terms of the corrected bound for K = {given['n_steps']}: {terms}.",
         f"Appendix C's rule, (ε₀ + C) K + γ^K ≤ √(ln(M/δ) / 8N): {rule}.",
     ]
     title = f"Upper bounds on the loss of DSS, which cannot exceed {corrected.range:.4g}"
-    rows = [_bounds_for(given, k) for k in sorted({1, 2, 4, 8, 16, 32, 64, 128, K})]
+    rows = [_bounds_for(given, k) for k in sorted({1, 2, 4, 8, 16, 32, 64, 128, given["n_steps"]})]
     console.show([Table("theory", title, DataFrame(rows), notes)])
     return 0
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bamdp.lab.study import Study
     from bamdp.lab.tables import Table
 
-DEFAULT_STORE = Path(".bamdp/runs.sqlite")  # of studies without a file
-
 
 def run_and_collect(study: Study, arguments: argparse.Namespace) -> Results:
     """Execute the missing runs of a study and return its results."""
@@ -51,7 +49,7 @@ def _store_path(study: Study, arguments: argparse.Namespace) -> Path:
         return Path(arguments.store)
     if study.path is not None and study.path.suffix == ".toml":
         return study.path.with_suffix(".sqlite")
-    return DEFAULT_STORE
+    return Path(".bamdp/runs.sqlite")
 
 
 def _run(study: Study, store: Store, arguments: argparse.Namespace) -> None:

@@ -254,7 +254,11 @@ def from_gym(text: str, **parameters: Any) -> Any:
     try:
         env = gymnasium.make(name, **arguments)
     except Exception as error:  # environments may raise any exception for invalid parameters
-        raise ValueError(f"Gymnasium cannot make {name!r} with {arguments}: {error}") from None
+        is_class = ":" in name and "-v" not in name
+        hint = f" A class needs an id; register it: gymnasium.register('MyEnv-v0', entry_point={name!r})"
+        raise ValueError(
+            f"Gymnasium cannot make {name!r} with {arguments}: {error}{hint * is_class}"
+        ) from None
     return wrap_gym(env, name=name, **own)
 
 

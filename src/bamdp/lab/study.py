@@ -34,15 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from bamdp import _checks
-from bamdp._parameters import (
-    Declared,
-    choice,
-    flag,
-    parse_spec,
-    positive_number,
-    real_number,
-    whole_number,
-)
+from bamdp._parameters import Declared, choice, flag, parse_spec, positive_number, real_number, whole_number
 from bamdp.beliefs.belief import OBJECTIVES
 from bamdp.envs.ceilings import optimal_total
 from bamdp.envs.environment import Environment
