@@ -146,7 +146,7 @@ def test_a_gymnasium_grid_has_its_shape_and_arrows():
     axes = plot.values(env, np.arange(17.0), policy=np.full(17, 2))  # 16 and the end, which is not drawn
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     assert right - left == pytest.approx(bottom - top)
-    assert len(set(faces(axes)[2:18])) > 12  # a colour for each of the 16 cells
+    assert len(set(faces(axes))) >= 16  # a colour for each of the 16 cells
 
 
 def test_visits_are_counts_of_states_or_pulls_of_arms(played):
