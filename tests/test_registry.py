@@ -8,7 +8,7 @@ import pytest
 
 import bamdp
 from bamdp import _parameters, registry, runs
-from bamdp._parameters import Spec, parse_spec
+from bamdp._parameters import parse_spec
 from bamdp.envs import ceilings
 from bamdp.registry import OF_ENVIRONMENT, PLANNERS, PRIORS, label, make_planner, make_prior, text_of
 
@@ -67,17 +67,6 @@ def test_priors_joined_by_a_plus_are_a_mixture_with_weights_before_them():
         make_prior("x*flat + sparse", GRID)
     with pytest.raises(ValueError, match="weight"):
         make_prior("0*flat + 0*sparse", GRID)
-
-
-def test_a_parsed_spec_is_as_good_as_its_text():
-    text = "dss-rtdp:n_steps=100,generator.depth=50"
-    spec = parse_spec(text)
-    assert (str(spec), parse_spec(spec)) == (text, spec)
-    assert make_planner(spec) == make_planner(text)
-    assert make_planner("dss-pi", {"n_steps": 7, "n_samples": "3"}) == bamdp.DSS(n_steps=7, n_samples=3)
-    prior = bamdp.SparseDirichlet(alpha=0.1234567890123, beta=1 / 3)
-    assert make_prior(text_of(prior), GRID) == prior  # no digit is lost
-    assert make_prior(Spec("sparse", {"beta": "6"}), GRID) == make_prior("sparse:beta=6", GRID)
 
 
 def test_a_parameter_that_is_given_twice_is_refused():
