@@ -10,10 +10,10 @@ Purpose and benefit of each part (Numba 0.68, two cores, AdaptiveDSS unless stat
 - :class:`InnerLibrary`: a function called by a kernel is linked into it and optimised there, without being compiled to
   machine code first. This halves the compile time of DSS.
 - :class:`KernelLibrary`: a kernel is optimised once, without Numba's passes for each function and for reference counts.
-  With :class:`KernelDispatcher`, which also links kernels into kernels, this saves a seventh of Thompson sampling's
-  compile time. Lower optimisation levels save nothing, since most of the time is spent in Python.
+  With :class:`KernelDispatcher`, which also links kernels into kernels, this saves about a quarter of the time in
+  LLVM for Thompson sampling. Lower optimisation levels save nothing, since most of the time is spent in Python.
 - :class:`BundleModel`: an array in a NamedTuple is passed to functions as its address and shape (two words for a
-  vector) instead of Numba's seven words. This saves a tenth of the compile time of DSS.
+  vector) instead of Numba's seven words. This saves about a tenth of the compile time of DSS.
 - :class:`SourceCache`: the disk cache depends on *all* sources that a function may call, not just one file, and uses
   one file per signature, so that processes cannot race for an index.
 - :func:`compiled_entry`: calls a dispatcher's machine code without inspecting the types of all arguments again (10 µs
