@@ -1,11 +1,12 @@
 """Draw mutations of the source by a seed and report which of them the tests let pass.
 
-``python benchmarks/mutations.py [--tree DIR] [--number 40] [--seed 1] [--json out.json]``
+``python benchmarks/mutations.py [--tree DIR] [--number 40] [--seed 1] [--jobs 2] [--uncompiled] [--json out.json]``
 
 A mutation changes one place of the numerical layers: the sign of an operator, a comparison (``<`` for ``<=``), a number
 by one, a discount left out, or a statement that updates something left out (a belief that does not learn, a cache that
 is not renewed). Each is written into a copy of the tree (``--tree``, by default this one), and the quick tests of its
 layer and the conformance tests run against it until the first failure. A mutation *survives* if all of them pass.
+With ``--uncompiled``, tests run without Numba and those marked ``compiled`` are left out, which is quicker.
 Survivors are printed with their line: some are equivalent to the original and no test can tell, the others are gaps.
 """
 
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,8 +138,9 @@ def draw(tree: Path, number: int, seed: int) -> list[Mutation]:
     return drawn
 
 
-def survives(tree: Path, mutation: Mutation, seconds: float) -> bool:
+def survives(tree: Path, mutation: Mutation, seconds: float, uncompiled: bool) -> bool:
     """Return whether the quick tests of the mutation's layer pass in a copy of the tree that has it."""
+    marks = "not slow and not compiled" if uncompiled else "not slow"
     layer = Path(mutation.path).parts[2]
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tree"
@@ -150,11 +153,12 @@ def survives(tree: Path, mutation: Mutation, seconds: float) -> bool:
             **os.environ,
             "PYTHONPATH": str(copy / "src"),
             "NUMBA_CACHE_DIR": str(Path(folder) / "cache"),
+            **({"NUMBA_DISABLE_JIT": "1"} if uncompiled else {}),
         }
         for part in TESTS[layer]:
             if not (copy / "tests" / part).exists():
                 continue
-            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", marks]
             try:
                 result = subprocess.run(
                     [*command, f"tests/{part}"],
@@ -177,11 +181,14 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=900.0, help="limit of one part of the tests")
+    parser.add_argument("--jobs", type=int, default=1, help="mutations tested at the same time")
+    parser.add_argument("--uncompiled", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows = []
-    for mutation in draw(options.tree, options.number, options.seed):
-        alive = survives(options.tree, mutation, options.seconds)
+
+    def test(mutation: Mutation) -> None:
+        alive = survives(options.tree, mutation, options.seconds, options.uncompiled)
         rows.append({"path": mutation.path, "line": mutation.line, "what": mutation.what, "survives": alive})
         print(
             f"{'SURVIVES' if alive else 'fails   '} {mutation.path}:{mutation.line} {mutation.what}",
@@ -189,6 +196,9 @@ def main() -> None:
         )
         if options.json:
             options.json.write_text(json.dumps(rows, indent=1))
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(test, draw(options.tree, options.number, options.seed)))
     print(f"{sum(row['survives'] for row in rows)} of {len(rows)} survive")
 
 

@@ -67,13 +67,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels import changes
 from bamdp._kernels.jit import inner, kernel, primitive, zeros
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Rows, average, is_listed, row_value
 from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, new_solver, solve
 from bamdp._parameters import positive_number, real_number, whole_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, mean_model, sample_model, sample_rows, undo_steps
 from bamdp.planners.base import Cost, KernelPlanner, Plan, candidates, estimate, spread_of

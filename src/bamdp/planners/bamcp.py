@@ -69,14 +69,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import bamdp.beliefs.verbs as verbs
+import bamdp.planners.tree as trees
 from bamdp._kernels.jit import kernel, primitive, zeros
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import ANYWHERE, Rows, draw_next
 from bamdp._parameters import choice, positive_number, real_number, whole_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
-from bamdp.planners import tree as trees
 from bamdp.planners.base import (
     Cost,
     Plan,

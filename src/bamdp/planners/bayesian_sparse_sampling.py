@@ -43,15 +43,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
+import bamdp.planners.tree as trees
 from bamdp._kernels.jit import inner, kernel, zeros
 from bamdp._kernels.random import below
 from bamdp._kernels.rows import improve
 from bamdp._kernels.solve import solve
 from bamdp._parameters import choice, positive_number, whole_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model, push_step, sample_model, undo_steps
-from bamdp.planners import tree as trees
 from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, candidates, estimate, spread_of
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.tree import NO_NODE, NODES, ROOT, HistoryPlanner, HistoryTree

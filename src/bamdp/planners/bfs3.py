@@ -46,13 +46,13 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
+import bamdp.planners.tree as trees
 from bamdp._kernels.jit import kernel, primitive, zeros
 from bamdp._kernels.random import below, branch, next_word, open_stream
 from bamdp._parameters import choice, whole_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
-from bamdp.planners import tree as trees
 from bamdp.planners.base import (
     OUTCOME_STEPS,
     Cost,

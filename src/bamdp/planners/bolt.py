@@ -37,11 +37,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import inner, kernel, primitive, zeros
 from bamdp._kernels.rows import action_values, is_listed
 from bamdp._kernels.solve import reward_scale, solve
 from bamdp._parameters import positive_number, real_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, mean_into, skip_row
 from bamdp.planners.base import KernelPlanner, Plan, exact_candidates

@@ -53,8 +53,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._parameters import positive_number, real_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.bayes_greedy import TOL_HELP, BonusMemory, BonusPlanner, bonus
 

@@ -67,11 +67,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.rows import Space, action_values
 from bamdp._kernels.solve import solve
 from bamdp._parameters import positive_number, real_number, whole_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, sample_into, skip_row
 from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates

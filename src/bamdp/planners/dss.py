@@ -34,6 +34,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+import bamdp.planners.tree as trees
 from bamdp._kernels.jit import kernel, primitive, zeros
 from bamdp._parameters import choice, whole_number
 from bamdp.beliefs.belief import Belief
@@ -41,7 +42,6 @@ from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
 from bamdp.generators import Generator, generate, generator_parameter, make_generator, python_policy
 from bamdp.generators.lazy import N_TOUCHED, ROWS, ROWS_AHEAD, UNKNOWN, highest_reward, lazy_action, set_bound
 from bamdp.generators.rtdp import ahead, generate_lazily
-from bamdp.planners import tree as trees
 from bamdp.planners.base import Cost, Plan, Transition, candidates, estimate, n_branches
 from bamdp.planners.shared.leaves import DSS_LEAVES, LEAF_HELP, leaf_value
 from bamdp.planners.shared.workspace import Workspace, lazy_workspace_for, workspace_for

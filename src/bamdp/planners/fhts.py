@@ -31,13 +31,13 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
+import bamdp.planners.tree as trees
 from bamdp._kernels.jit import kernel, primitive, zeros
 from bamdp._kernels.random import GOLDEN, finalise, plus, times
 from bamdp._parameters import whole_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
-from bamdp.planners import tree as trees
 from bamdp.planners.base import Cost, Plan, enumerable_rewards, estimate, exact_candidates, greedy, n_branches
 from bamdp.planners.tree import CHOICE_HERE, NO_NODE, NODE_HERE, TreePlanner, TreeRecord
 

@@ -44,11 +44,11 @@ from typing import ClassVar
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.rows import action_values
 from bamdp._kernels.solve import solve
 from bamdp._parameters import positive_number, real_number
-from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, mean_model
 from bamdp.planners.base import KernelPlanner, Plan, exact_candidates
