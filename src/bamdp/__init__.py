@@ -13,7 +13,7 @@ from bamdp.beliefs import __all__ as _beliefs
 from bamdp.envs import *  # noqa: F403
 from bamdp.envs import __all__ as _envs
 from bamdp.generators import PI, RTDP, VI, Generator, register_generator
-from bamdp.generators.rtdp import rtdp
+from bamdp.generators.known import rtdp
 from bamdp.mdp import *  # noqa: F403
 from bamdp.mdp import __all__ as _mdp
 from bamdp.planners import *  # noqa: F403

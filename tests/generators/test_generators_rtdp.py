@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bamdp.generators.rtdp import rtdp, upper_bound
+from bamdp.generators.known import rtdp, upper_bound
 from bamdp.mdp import FiniteMDP, evaluate_policy, policy_iteration
 from mdp_models import chain, double_loop, grid, random_mdp, with_background
 
