@@ -129,6 +129,22 @@ def test_the_search_finds_the_optimal_control_of_a_known_linear_system():
     assert -found[0] == pytest.approx(value, rel=0.01)
 
 
+def test_plans_of_discrete_actions_are_simulated_with_these_actions():
+    seen = []
+
+    class Recorder:
+        search = Search(4, plans=10, iterations=3, elites=2)
+
+        def values(self, plans):
+            seen.append(plans)
+            return plans[..., 1].sum(2)
+
+    plans, values = optimise(Recorder(), np.zeros((2, 1, 4, 3)), np.random.default_rng(0), True)
+    assert all((np.sort(part, -1) == [0, 0, 1]).all() for part in seen)
+    assert (plans.argmax(-1) == 1).all()
+    assert (values == 4).all()
+
+
 def test_known_dynamics_are_a_prior():
     agent = ContinuousAgent(Mean(), KnownDynamics(step=linear).belief(scalar()), horizon=3, seed=0)
     value = 0.0

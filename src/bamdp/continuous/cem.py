@@ -125,7 +125,8 @@ def optimise(
 ) -> tuple[Array, Array]:
     """Return the best plans found [Q, H, k] and their values [Q].
 
-    ``first`` [Q, G, H, k] contains initial plans; the search is centred on the first of them.
+    ``first`` [Q, G, H, k] contains initial plans; the search is centred on the first of them. If actions are ``numbered``,
+    a control is a one-hot vector, and the action with the largest draw is taken.
     """
     search = objective.search
     Q, _, H, k = first.shape
@@ -136,8 +137,7 @@ def optimise(
     for iteration in count():
         drawn = mean[:, None] + deviation[:, None] * coloured(search, k, rng)
         plans = np.concatenate([kept, drawn], 1)
-        if not numbered:
-            plans = np.clip(plans, -1.0, 1.0)
+        plans = np.eye(k)[plans.argmax(-1)] if numbered else np.clip(plans, -1.0, 1.0)
         values = objective.values(plans)
         order = np.argsort(-values, 1, kind="stable")[:, : search.elites]
         elites = plans[queries[:, None], order]
