@@ -133,7 +133,7 @@ def test_plans_of_discrete_actions_are_simulated_with_these_actions():
     seen = []
 
     class Recorder:
-        search = Search(4, plans=10, iterations=3, elites=2)
+        search = Search(4, plans=60, iterations=6, elites=6)
 
         def values(self, plans):
             seen.append(plans)

@@ -125,7 +125,8 @@ def optimise(
 ) -> tuple[Array, Array]:
     """Return the best plans found [Q, H, k] and their values [Q].
 
-    ``first`` [Q, G, H, k] contains initial plans; the search is centred on the first of them. If actions are ``numbered``,
+    ``first`` [Q, G, H, k] contains initial plans; the search is centred on the first of them. If actions are
+    ``numbered``,
     a control is a one-hot vector, and the action with the largest draw is taken.
     """
     search = objective.search
@@ -136,8 +137,10 @@ def optimise(
     kept = first
     for iteration in count():
         drawn = mean[:, None] + deviation[:, None] * coloured(search, k, rng)
-        plans = np.concatenate([kept, drawn], 1)
-        plans = np.eye(k)[plans.argmax(-1)] if numbered else np.clip(plans, -1.0, 1.0)
+        if numbered:  # ties are common, for example far from a goal, and the first plan wins: act at random
+            plans = np.eye(k)[np.concatenate([drawn, kept], 1).argmax(-1)]
+        else:
+            plans = np.clip(np.concatenate([kept, drawn], 1), -1.0, 1.0)
         values = objective.values(plans)
         order = np.argsort(-values, 1, kind="stable")[:, : search.elites]
         elites = plans[queries[:, None], order]
