@@ -67,8 +67,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+import bamdp._kernels.changes as changes
 import bamdp.beliefs.verbs as verbs
-from bamdp._kernels import changes
 from bamdp._kernels.jit import inner, kernel, primitive, zeros
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Rows, average, is_listed, row_value
