@@ -16,7 +16,7 @@ agent acts optimally in the mean model with k u(s, a) added to the reward of eve
 
 Var[P Ȳ] is exact for Dirichlet rows, where Σ Var[p] / (1 − Σ p̄²) = 1/(n₀ + n + 1). Other rows are approximated by the
 covariance of a Dirichlet distribution with the same total variance. If rewards are learned for each next state, the
-product of both uncertainties, Σ Var[p] Var[r], is neglected, and outcomes that a row does not list pay its mean.
+product of both uncertainties, Σ Var[p] Var[r], is neglected, and what a row spreads over all states pays its mean.
 
 **Units.** u scales with the rewards: multiplying all rewards by a constant multiplies Q by it, and without terminal
 states adding c to all rewards adds c/(1 − γ) to Q. The agent does not explore what it already knows, however rarely it

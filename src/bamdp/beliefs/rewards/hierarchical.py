@@ -139,9 +139,15 @@ def _of_row(R, row):
 
 
 @primitive
-def _of_next(R, row, s2):
+def _first_move(R, row):
+    """Return the position of the effect of the action's displacement from the row's state to state 0."""
+    return effect_of(R, OF_MOVE, row, 0)
+
+
+@primitive
+def _of_next(R, first_move, s2):
     """Return the mean and variance of the effects of the next state and of the displacement."""
-    i, j = effect_of(R, OF_NEXT, row, s2), effect_of(R, OF_MOVE, row, s2)
+    i, j = R.n_actions + R.cells.n_states + s2, first_move + s2
     return R.effects[EFFECT, i] + R.effects[EFFECT, j], R.effects[DOUBT, i] + R.effects[DOUBT, j]
 
 
@@ -153,13 +159,18 @@ def _doubt(R, cell):
 
 
 @primitive
+def _cell_mean(R, common, first_move, s2, cell):
+    """Return a cell's expected reward relative to the first, given what the rewards of its row have in common."""
+    b = _doubt(R, cell)
+    return b * (common + _of_next(R, first_move, s2)[0]) + (1.0 - b) * statistic(R.cells, cell, CELL_MEAN)
+
+
+@primitive
 def _posterior(R, row, s2, cell):
     """Return the mean and variance of the expected reward of ``row`` → ``s2``."""
-    m, v = _of_row(R, row)
-    m2, v2 = _of_next(R, row, s2)
-    b = _doubt(R, cell)
-    m = b * (m + m2) + (1.0 - b) * statistic(R.cells, cell, CELL_MEAN)
-    return R.pooled[ORIGIN] + m, b * b * (v + v2) + b * R.pooled[SPREAD]
+    (m, v), first_move, b = _of_row(R, row), _first_move(R, row), _doubt(R, cell)
+    variance = b * b * (v + _of_next(R, first_move, s2)[1]) + b * R.pooled[SPREAD]
+    return R.pooled[ORIGIN] + _cell_mean(R, m, first_move, s2, cell), variance
 
 
 def row_mean(R, row, index, prob, begin, end, background):
@@ -167,15 +178,17 @@ def row_mean(R, row, index, prob, begin, end, background):
     head = R.cells.head[row]
     if head == FREE:
         return 0.0
-    unseen = R.pooled[ORIGIN] + _of_row(R, row)[0] + R.pooled[MEAN_NEXT]
+    common, first_move = _of_row(R, row)[0], _first_move(R, row)
+    unseen = R.pooled[ORIGIN] + common + R.pooled[MEAN_NEXT]
     total = unseen
     for i in range(begin, end):
         s2 = np.int64(index[i])
-        total += prob[i] * (_posterior(R, row, s2, find_cell(R.cells, row, s2))[0] - unseen)
+        m = R.pooled[ORIGIN] + _cell_mean(R, common, first_move, s2, find_cell(R.cells, row, s2))
+        total += prob[i] * (m - unseen)
     if background > 0.0:
         cell = head
         while cell != NO_CELL:
-            m = _posterior(R, row, R.cells.link[cell, NEXT_STATE], cell)[0]
+            m = R.pooled[ORIGIN] + _cell_mean(R, common, first_move, R.cells.link[cell, NEXT_STATE], cell)
             total += background / R.cells.n_states * (m - unseen)
             cell = R.cells.link[cell, AFTER]
     return total
@@ -185,7 +198,7 @@ def row_variance(R, row, index, prob, begin, end, background):
     """Return the variance of E[r | row] for the distribution at ``begin:end`` plus background."""
     if R.cells.head[row] == FREE:
         return 0.0
-    of_row = _of_row(R, row)[1]
+    of_row, first_move = _of_row(R, row)[1], _first_move(R, row)
     share, spread = background / R.cells.n_states, R.pooled[SPREAD]
     of_next = R.pooled[SCALES + OF_NEXT] + R.pooled[SCALES + OF_MOVE]
     first = background - share * (end - begin)
@@ -194,7 +207,7 @@ def row_variance(R, row, index, prob, begin, end, background):
         s2, p = np.int64(index[i]), prob[i] + share
         b = _doubt(R, find_cell(R.cells, row, s2))
         first += p * b
-        total += p * p * (b * b * _of_next(R, row, s2)[1] + b * spread)
+        total += p * p * (b * b * _of_next(R, first_move, s2)[1] + b * spread)
     return total + first * first * of_row
 
 
@@ -202,27 +215,26 @@ def row_sample(R, choice, row, index, prob, begin, end, background, rng):
     """Return E[r | row] in a sampled model with the distribution at ``begin:end`` plus background."""
     if R.cells.head[row] == FREE:
         return 0.0
-    m, v = _of_row(R, row)
+    (m, v), first_move = _of_row(R, row), _first_move(R, row)
     common = m + normal(rng) * math.sqrt(v)
     everywhere = background > SMALL_MASS
     share = background / R.cells.n_states if everywhere else 0.0
     total = 0.0 if everywhere else background * (common + R.pooled[MEAN_NEXT])
     for i in range(begin, end):
-        total += (prob[i] + share) * _sample_cell(R, row, np.int64(index[i]), common, rng)
+        total += (prob[i] + share) * _sample_cell(R, row, common, first_move, np.int64(index[i]), rng)
     if everywhere:
         for s2 in range(R.cells.n_states):
             if not is_listed(index, begin, end, s2):
-                total += share * _sample_cell(R, row, s2, common, rng)
+                total += share * _sample_cell(R, row, common, first_move, s2, rng)
     return R.pooled[ORIGIN] + total
 
 
 @primitive
-def _sample_cell(R, row, s2, common, rng):
+def _sample_cell(R, row, common, first_move, s2, rng):
     """Draw the expected reward of ``row`` → ``s2``, given what the rewards of its row have in common."""
     cell = find_cell(R.cells, row, s2)
-    m, v = _of_next(R, row, s2)
-    b = _doubt(R, cell)
-    m = b * (common + m) + (1.0 - b) * statistic(R.cells, cell, CELL_MEAN)
+    b, v = _doubt(R, cell), _of_next(R, first_move, s2)[1]
+    m = _cell_mean(R, common, first_move, s2, cell)
     return m + normal(rng) * math.sqrt(b * b * v + b * R.pooled[SPREAD])
 
 
@@ -317,7 +329,7 @@ def _effects(R, group, total):
         while cell >= 0:
             s2 = R.cells.link[cell, NEXT_STATE]
             if group == GROUPS[0]:
-                stats[cell, SHARED] = _of_row(R, row)[0] + _of_next(R, row, s2)[0]
+                stats[cell, SHARED] = _of_row(R, row)[0] + _of_next(R, _first_move(R, row), s2)[0]
             i = effect_of(R, group, row, s2)
             rate = 1.0 / (pooled[SPREAD] + pooled[NOISE] / stats[cell, N_SEEN])
             stats[cell, SHARED] -= effects[EFFECT, i]
