@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Experience = tuple[int, int, float, int, bool]  # s, a, r, s2, terminated
 REPLICATES, PERMUTATIONS, UNLIKELY, FEWEST = 60, 199, 0.02, 20
 REWARD_DRAWS, MOST_REWARDS = 1000, 10  # per next state
+FEW = 0.2  # quantile of the numbers of visits to a pair
 LEAST_CHANCE = 1e-4  # next states with a lower probability are ignored
 
 
@@ -202,7 +203,11 @@ class Summary:
 def summarize(
     states: NDArray[np.int64], actions: NDArray[np.int64], rewards: NDArray[np.float64], n_actions: int | None
 ) -> Summary:
-    """Summarize a run; the model includes restarts as transitions from the end of an episode to the next start."""
+    """Summarize a run; the model includes restarts as transitions from the end of an episode to the next start.
+
+    The model learns from the first visits to each pair only, as many as most pairs have. Agents drop pairs after bad
+    luck, so a model of all visits would expect too little of random play.
+    """
     if states.ndim > 1:
         raise TypeError(
             "a summary counts visited states, and a continuous system has none to count; use print(run) or run.plot()"
@@ -210,7 +215,12 @@ def summarize(
     numbers, at = np.unique(states, return_inverse=True)
     A = int(actions.max()) + 1 if n_actions is None else n_actions
     belief = HierarchicalDirichlet().belief(len(numbers), A, rewards=HierarchicalNormal())
-    belief.observe_many(at[:-1], actions[:-1], rewards[:-1], at[1:])
+    pair = at[:-1] * A + actions[:-1]
+    order, visit = np.argsort(pair, kind="stable"), np.zeros(len(pair), int)
+    _, first, counts = np.unique(pair[order], return_index=True, return_counts=True)
+    visit[order] = np.arange(len(pair)) - np.repeat(first, counts)
+    early = visit < max(1.0, np.quantile(counts, FEW) if len(counts) else 1.0)
+    belief.observe_many(at[:-1][early], actions[:-1][early], rewards[:-1][early], at[1:][early])
     mean = belief.mean()
     tried = np.zeros((len(numbers), A))
     tried[at, actions] = 1.0

@@ -154,6 +154,7 @@ class Optimism(KernelPlanner):
     True
     """
 
+    result_version: ClassVar[int] = 3
     default_prior: ClassVar[str] = "hierarchical"
     default_discount: ClassVar[float | str] = 0.97
     keeps: ClassVar[tuple[str, ...]] = ("values",)

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -403,6 +403,7 @@ class HierarchicalNormal(RewardModel):
     [20.59, 29.41, 23.64]
     """
 
+    result_version: ClassVar[int] = 2
     bounds: tuple[float, float] | None = bounds_parameter()
 
     def posterior(self, n_states: int, n_actions: int) -> HierarchicalPosterior:
