@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Experience = tuple[int, int, float, int, bool]  # s, a, r, s2, terminated
 REPLICATES, PERMUTATIONS, UNLIKELY, FEWEST = 60, 199, 0.02, 20
 REWARD_DRAWS, MOST_REWARDS = 1000, 10  # per next state
-FEW = 0.2  # quantile of the numbers of visits to a pair
+EARLY, FEW = 3, 0.2  # visits to a pair, at least, and a quantile of their numbers
 LEAST_CHANCE = 1e-4  # next states with a lower probability are ignored
 
 
@@ -205,8 +205,8 @@ def summarize(
 ) -> Summary:
     """Summarize a run; the model includes restarts as transitions from the end of an episode to the next start.
 
-    The model learns from the first visits to each pair only, as many as most pairs have. Agents drop pairs after bad
-    luck, so a model of all visits would expect too little of random play.
+    The model learns from the first visits to each pair only, three or as many as most pairs have. Agents drop pairs
+    after bad luck, so a model of all visits would expect too little of random play.
     """
     if states.ndim > 1:
         raise TypeError(
@@ -219,7 +219,7 @@ def summarize(
     order, visit = np.argsort(pair, kind="stable"), np.zeros(len(pair), int)
     _, first, counts = np.unique(pair[order], return_index=True, return_counts=True)
     visit[order] = np.arange(len(pair)) - np.repeat(first, counts)
-    early = visit < max(1.0, np.quantile(counts, FEW) if len(counts) else 1.0)
+    early = visit < max(EARLY, np.quantile(counts, FEW) if len(counts) else EARLY)
     belief.observe_many(at[:-1][early], actions[:-1][early], rewards[:-1][early], at[1:][early])
     mean = belief.mean()
     tried = np.zeros((len(numbers), A))
