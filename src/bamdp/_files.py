@@ -2,12 +2,14 @@
 
 Files contain plain data only: numbers, text, tuples, lists, dictionaries, arrays, and dataclasses such as planners,
 priors and reward models. A dataclass is stored as ``module:Class`` with its fields and restored through its
-constructor. Everything else is rebuilt from these data when the file is read.
+constructor. Everything else is rebuilt from these data when the file is read. Compiled code indexes arrays without
+bounds checks, so a digest of the arrays makes sure that they are the ones that were written.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import sys
@@ -25,7 +27,8 @@ FORMAT = 5  # increment when older files would be misread
 def write(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     """Write plain data to a file; an existing file is replaced only after the new one is complete."""
     arrays: dict[str, Any] = {}
-    text = json.dumps({"format": FORMAT, "kind": kind, "content": _pack(content, arrays, "")})
+    packed = _pack(content, arrays, "")
+    text = json.dumps({"format": FORMAT, "kind": kind, "content": packed, "digest": _digest(arrays)})
     target = Path(path)
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     try:
@@ -53,10 +56,20 @@ def read(path: str | os.PathLike[str], kind: str, make: Callable[[Any], Any]) ->
         raise ValueError(f"{path} has format {version}, and this version of bamdp reads format {FORMAT}")
     if found != kind:
         raise ValueError(f"{path} holds {found}, not {kind}")
+    if document.get("digest") != _digest(arrays):
+        raise ValueError(f"{path} cannot be read: its arrays were edited or damaged")
     try:
         return make(_unpack(content, arrays))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, ImportError) as error:
         raise ValueError(f"{path} cannot be read: {error or type(error).__name__}") from error
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return a digest of named arrays."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:

@@ -111,19 +111,15 @@ def test_missing_foreign_and_damaged_files_are_one_clear_line(saved, tmp_path):
     assert "holds a belief, not an agent" in one_line(tmp_path / "belief.npz")
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("learned.visits", lambda x: x[:-1]),
-    ],
-)
-def test_edited_arrays_are_refused(saved, name, change):
+def test_edited_arrays_are_refused(saved):
     agent = bamdp.Agent.load(saved)
     bamdp.simulate(agent, environment("pair"), steps=5, seed=1)
     agent.save(saved)
     with np.load(saved) as file:
-        array = change(file[name])
-    assert "cannot be read" in one_line(edited(saved, **{name: array}))
+        arrays = {name: file[name] for name in file.files if name != "json"}
+    for name, array in arrays.items():
+        if array.size:
+            assert "edited" in one_line(edited(saved, **{name: array + 1 if array.dtype != bool else ~array}))
 
 
 def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):

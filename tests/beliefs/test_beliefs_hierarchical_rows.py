@@ -189,16 +189,5 @@ def test_a_restored_belief_goes_on_as_the_one_that_was_saved():
     assert np.array_equal(one.transitions.mass, two.transitions.mass)
 
 
-def test_damaged_statistics_are_refused():
-    belief = belief_of(transitions(5))
-    for name, value in (("place", 2 * S), ("mass", -1.0), ("weight", 0.0)):
-        content_of = belief.content()
-        content_of["statistics"][f"transitions.{name}"] = np.full_like(
-            getattr(belief.transitions, name), value
-        )
-        with pytest.raises(ValueError, match="transitions"):
-            Belief.from_content(content_of)
-
-
 def test_examples():
     assert doctest.testmod(hierarchical).failed == 0
