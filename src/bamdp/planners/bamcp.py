@@ -90,6 +90,7 @@ from bamdp.planners.base import (
 from bamdp.planners.tree import COUNT, NO_NODE, NODES, ROOT, HistoryPlanner, HistoryTree
 
 ROOT_SAMPLING = ("auto", "rows", "predictive")
+CALL_STEPS = 4_000_000  # maximum steps of a kernel call, a few tenths of a second: Ctrl-C waits for it
 FIRST_BATCH = 16  # simulations before the first check of the clock
 ACCURACY = 0.01  # depth "auto": γ^depth is about this
 TREE_BYTES = 64_000_000  # maximum size of a tree
@@ -383,14 +384,19 @@ class BAUCT(HistoryPlanner):
         memory.path.squares[:] = 0.0
         belief.reserve(depth)
         given = memory.model, memory.params, tree, memory.path, memory.policy, state
-        start, done, batch = time.perf_counter(), 0, self.n_simulations if limit is None else FIRST_BATCH
-        while True:
+        start, most = time.perf_counter(), max(1, CALL_STEPS // depth)
+        done, batch = 0, self.n_simulations if limit is None else FIRST_BATCH
+        while batch > 0:
+            batch = min(batch, most)
             belief.call(simulate_histories, belief.arrays, *given, batch, rng)
             done += batch
             spent = time.perf_counter() - start
-            if limit is None or spent >= limit:
-                break
-            batch = max(1, min(2 * batch, int(0.5 * done / spent * (limit - spent))))
+            if limit is None:
+                batch = self.n_simulations - done
+            else:
+                batch = (
+                    max(1, min(2 * batch, int(0.5 * done / spent * (limit - spent)))) if spent < limit else 0
+                )
         values = np.where(tree.tries[ROOT] > 0, tree.value[ROOT], np.nan)
         return int(any_best(values, rng)), done
 
