@@ -9,6 +9,9 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+# Tests of compiled code, and of so many steps that compiling pays; all other quick tests run uncompiled.
+COMPILED := $(addprefix tests/,kernels mdp planners theory conformance continuous cli docs examples studio \
+	beliefs/test_beliefs_sampling.py beliefs/test_beliefs_interpreted.py)
 
 .PHONY: help setup demo test test-slow test-all bench docs notebooks reproduction evidence lint format clean
 
@@ -39,10 +42,9 @@ demo: $(INSTALLED)
 	$(BIN)/bamdp run grid5 dss-pi thompson --runs 20 --figure out/learning-curve.png
 	@echo "the picture: out/learning-curve.png"
 
-# Most tests use small problems, which run faster uncompiled than they compile; those marked `compiled` need the compiler.
 test: $(READY)
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow and not compiled"
-	$(PYTEST) -m "compiled and not slow"
+	$(PYTEST) -m "not slow" $(COMPILED)
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow" $(addprefix --ignore=,$(COMPILED))
 
 test-slow: $(READY)
 	$(PYTEST) -m slow

@@ -17,9 +17,7 @@ from bamdp._kernels.random import new_rng
 
 FALSE_ALARM = 1e-4
 N = 40_000
-every = pytest.mark.parametrize("name", CASES)
 HISTORIES = {"no data": [], "some data": [(0, 0, 1, 1), (0, 0, 0, 1), (0, 0, 0, 0), (1, 0, 1, 2)]}
-histories = pytest.mark.parametrize("history", HISTORIES)
 # Three steps in one row, in two rows (which finite sets and mixtures tie together), in two actions of one state.
 PATHS = {
     "one row": [(0, 0)] * 3,
@@ -65,9 +63,22 @@ def agree(counts, p):
 CASES_BY_TRANSITIONS = [name for name in CASES if name != "own rewards"]  # there a reward must be named too
 
 
-@pytest.mark.parametrize("name", CASES_BY_TRANSITIONS)
-@histories
-@pytest.mark.parametrize("path", PATHS)
+def design(**axes):
+    """All combinations of the axes; the quick suite runs one for each value of the first, the others in turn."""
+    first, *others = axes.values()
+    quick = [(value, *(list(axis)[i % len(axis)] for axis in others)) for i, value in enumerate(first)]
+    every = [
+        pytest.param(*c, marks=[] if c in quick else [pytest.mark.slow])
+        for c in itertools.product(*axes.values())
+    ]
+    return pytest.mark.parametrize(tuple(axes), every)
+
+
+every = design(name=CASES, history=HISTORIES)
+paths = design(name=CASES_BY_TRANSITIONS, history=HISTORIES, path=PATHS)
+
+
+@paths
 def test_outcomes_of_one_sampled_model_have_the_law_of_updated_predictives(name, history, path):
     case, data, belief = prepared(name, history)
     rows = np.array([s * A + a for s, a in PATHS[path]])
@@ -78,9 +89,7 @@ def test_outcomes_of_one_sampled_model_have_the_law_of_updated_predictives(name,
     assert agree(counts, law(case, data, PATHS[path]))
 
 
-@pytest.mark.parametrize("name", CASES_BY_TRANSITIONS)
-@histories
-@pytest.mark.parametrize("path", PATHS)
+@paths
 def test_advancing_has_the_law_of_updated_predictives(name, history, path):
     case, data, belief = prepared(name, history)
     belief.reserve(3)
@@ -91,7 +100,6 @@ def test_advancing_has_the_law_of_updated_predictives(name, history, path):
 
 
 @every
-@histories
 def test_drawing_follows_the_predictive(name, history):
     _, _, belief = prepared(name, history)
     out = np.zeros(S + 1, np.int64)
@@ -101,7 +109,6 @@ def test_drawing_follows_the_predictive(name, history):
 
 
 @every
-@histories
 def test_the_mean_of_sampled_models_is_the_predictive(name, history):
     """``Belief.sample`` itself, all rows and rewards: z-scores of 40 entries, Bonferroni."""
     _, _, belief = prepared(name, history)
