@@ -175,7 +175,7 @@ def test_long_work_is_announced(monkeypatch, call):
     def stopped(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bamdp.cli.run.warm_up", stopped)
+    monkeypatch.setattr("bamdp.runs.warm_up", stopped)
     announced = call("run grid5 bamcp --set n_simulations=1000000000000", 130).err
     assert "one step of bamcp:n_simulations=1000000000000 takes about 618 h" in announced
     assert "years; press Ctrl-C to stop" in call("run grid5 dss-pi --set n_stages=1000", 130).err

@@ -82,8 +82,8 @@ def test_a_horizon_changes_the_discount_of_a_memory_that_has_one():
     assert len(acting(agent, 25)) == 25
 
 
-@pytest.mark.parametrize("array", [np.zeros((2, 2)), np.full((3, 4), np.nan), np.zeros((3, 4), int)])
-def test_a_memory_of_another_shape_type_or_without_numbers_is_refused(array):
+@pytest.mark.parametrize("array", [np.zeros((2, 2)), np.zeros((3, 4), int)])
+def test_a_memory_of_another_shape_or_type_is_refused(array):
     planner, agent = Counter(), agent_of(Counter())
     with pytest.raises(ValueError, match="memory"):
         planner.relearn(planner.start(agent.belief, 0.9), agent.belief, {"memory": array})

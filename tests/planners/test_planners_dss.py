@@ -230,7 +230,7 @@ def test_spread_and_value_are_those_of_the_samples():
     [
         ([0, 1], "an integer for each of 3 states"),
         ([0, 1, 5], "action 5 in state 2"),
-        ([0.0, 1.0, 1.0], "integers"),
+        ([0.0, 1.0, 1.0], "of float64"),
     ],
 )
 def test_a_bad_policy_of_a_users_generator_is_refused(policy, message):
