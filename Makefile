@@ -10,8 +10,8 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 # Tests of compiled code, and of so many steps that compiling pays; all other quick tests run uncompiled.
-COMPILED := $(addprefix tests/,kernels mdp planners theory conformance continuous cli docs examples studio \
-	beliefs/test_beliefs_sampling.py beliefs/test_beliefs_interpreted.py)
+COMPILED := $(addprefix tests/,kernels mdp generators planners theory conformance continuous cli docs examples studio \
+	$(patsubst %,beliefs/test_beliefs_%.py,disturbance exact interpreted sampling scale undo))
 
 .PHONY: help setup demo test test-slow test-all bench docs notebooks reproduction evidence lint format clean
 
