@@ -33,7 +33,7 @@ Reference: Araya-López, Thomas & Buffet, "Near-optimal BRL using optimistic loc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -179,6 +179,8 @@ class BOLT(KernelPlanner):
     >>> BOLT(eta=2.0)
     BOLT(eta=2.0, tol=0.0001)
     """
+
+    result_version: ClassVar[int] = 3
 
     eta: float = real_number(1.0, low=0.0, help="η, observations of its best successor given to each pair.")
     tol: float = positive_number(1e-4, help="Accuracy: the optimistic model loses at most 2·tol/(1−γ).")

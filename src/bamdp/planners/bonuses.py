@@ -51,7 +51,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import bamdp.beliefs.verbs as verbs
 from bamdp._parameters import positive_number, real_number
@@ -90,6 +90,8 @@ class BEB(BonusPlanner):
     >>> agent.plan(0).details["bonus"]
     {0: 1.0, 1: 0.6666666666666666}
     """
+
+    result_version: ClassVar[int] = 3
 
     bonus: float = real_number(1.0, low=0.0, help="b, in units of reward.")
     tol: float = positive_number(1e-4, help=TOL_HELP)

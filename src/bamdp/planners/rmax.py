@@ -89,6 +89,7 @@ class RMax(KernelPlanner):
     """
 
     uses_prior: ClassVar[bool] = False
+    result_version: ClassVar[int] = 3
     keeps: ClassVar[tuple[str, ...]] = ("tries", "total", "values", "solved")
 
     known_after: int = whole_number(2, help="m, tries after which a pair is known.")
