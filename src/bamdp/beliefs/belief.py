@@ -121,6 +121,7 @@ class Belief:
         self.call = KernelCalls()  # calls kernels on the arrays of this belief
         self._reserved = 0  # simulated transitions that fit while n_observed < _reserved_until
         self._reserved_until = 0
+        self._movement: tuple[BeliefArrays, BeliefArrays] | None = None
         for state in np.flatnonzero(episodes.ends).tolist():
             self._close(state)
 
@@ -136,6 +137,16 @@ class Belief:
     def rewards(self) -> Any:
         """The posterior over rewards, a NamedTuple of arrays."""
         return self.arrays.rewards
+
+    @property
+    def movement_arrays(self) -> BeliefArrays:
+        """The arrays with the posterior that measures movement, the same object while the arrays are the same.
+
+        Numba inspects every array of a new object, which takes longer than most kernels.
+        """
+        if self._movement is None or self._movement[0] is not self.arrays:
+            self._movement = self.arrays, self.arrays._replace(transitions=self.transitions.movement)
+        return self._movement[1]
 
     @property
     def space(self) -> Space:

@@ -220,7 +220,7 @@ def moments(belief: Belief, row: int) -> tuple[np.ndarray, np.ndarray]:
     """Return means and variances, each [S + 1], of the probabilities of all next states and of the reward."""
     most = int(verbs.most_entries(belief.transitions, belief.n_states))
     index, some = np.empty(most, np.int32), np.empty((2, most))
-    arrays = belief.arrays._replace(transitions=belief.transitions.movement)
+    arrays = belief.movement_arrays
     end, rest, rest_variance, *reward = belief.call(row_moments, arrays, row, index, some[0], some[1])
     both = np.repeat([[rest], [rest_variance]], belief.n_states + 1, axis=1)
     both[:, index[:end]] = some[:, :end]
@@ -258,7 +258,9 @@ class SBOSS(MergedPlanner):
 
     def act(self, memory: MergedMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if memory.due:
+            call = memory.then.call
             memory.then = belief.copy()
+            memory.then.call = call  # which knows the types of the arrays
         return super().act(memory, belief, state, rng)
 
     def plan(self, memory: MergedMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
