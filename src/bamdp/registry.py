@@ -212,7 +212,7 @@ def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: 
 
 
 def is_mixture(spec: str) -> bool:
-    """Return whether the text of a prior contains several priors or a weight."""
+    """Return whether a text specifies a mixture: several priors, or a prior with a weight."""
     return "*" in spec or _MIXTURE_PLUS.search(spec) is not None
 
 

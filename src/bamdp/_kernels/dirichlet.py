@@ -105,7 +105,7 @@ def _draw_seen(prob, begin, end, rng):
 
 @primitive
 def _draw_equal(prob, begin, end, alpha, method, rng):
-    """Draw Gamma(alpha, 1) variables, using a power of a uniform one if alpha < 1; return their sum."""
+    """Draw Gamma(alpha, 1) variates and return their sum; alpha < 1 needs the power of a uniform variate."""
     total = 0.0
     d = (alpha if alpha >= 1.0 else alpha + 1.0) - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)

@@ -1,4 +1,4 @@
-"""The operations on a belief inside kernels: short verbs, dispatched on the NamedTuple class of a posterior.
+"""Operations of a posterior inside kernels, each called a *verb* and dispatched on the NamedTuple class.
 
 A posterior implements a verb as a method of the same name, registered by the decorators that declare it
 (:func:`~bamdp.beliefs.base.transition_posterior`, :func:`~bamdp.beliefs.base.reward_posterior`). Kernels call the verb:

@@ -37,8 +37,8 @@ need not. The rate 1/n is slow to forget early bootstrapped targets (see :mod:`b
 posterior treats each R' as independent evidence although successive values are strongly dependent. With γ = 0 the
 method is exact except for the normality assumption.
 
-**What to expect.** The Q values of a state differ only by a fraction of about 1−γ of their magnitude, while the prior
-must cover the whole magnitude. Sampling therefore acts almost uniformly for the first (magnitude/difference)² visits;
+**What to expect.** The Q values of a state differ by only about a fraction 1−γ of their magnitude, whereas the prior
+must span their full range. Sampling therefore acts almost uniformly for the first (magnitude/difference)² visits;
 use a ``spread`` near 0.01 with it. vpi performs better within the thousand steps of our tables, and with it mixture
 updates outperform moment updates (349 versus 271 on chain, 305 versus 260 on double_loop, 21 versus 15 on grid5).
 Sampling with ``spread`` 0.01 and mixture updates earns 202, 331 and 21.
