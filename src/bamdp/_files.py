@@ -3,7 +3,7 @@
 Files contain plain data only: numbers, text, tuples, lists, dictionaries, arrays, and dataclasses such as planners,
 priors and reward models. A dataclass is stored as ``module:Class`` with its fields and restored through its
 constructor. Everything else is rebuilt from these data when the file is read. Compiled code indexes arrays without
-bounds checks, so a digest of the arrays makes sure that they are the ones that were written.
+bounds checks, so a digest verifies that the arrays are those that were written.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _digest(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
-    """Return a JSON-compatible form of a value; move its arrays to ``arrays`` under names that give their position."""
+    """Return a JSON-compatible form of a value; move its arrays to ``arrays`` under names giving their position."""
 
     def pack(part: Any, key: Any) -> Any:
         return _pack(part, arrays, f"{name}.{key}" if name else str(key))

@@ -6,7 +6,7 @@
   predictive check (Gelman, Meng & Stern 1996): each replicate draws a model from the posterior, then new transitions
   and rewards from that model for the observed pairs (s, a), in their original order.
 - *drift*, Σ over pairs and next states of (n₁ − n₂)²/(n₁ + n₂), where n₁ and n₂ are counts in the first and second half
-  of the visits to a pair. This is a permutation test: if nothing changes, the outcomes of a pair may be exchanged.
+  of the visits to a pair. This is a permutation test: if nothing changes, the outcomes of a pair are exchangeable.
 
 If at most a fraction ``UNLIKELY`` of replicates is as extreme as the data, the prior does not fit.
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Experience = tuple[int, int, float, int, bool]  # s, a, r, s2, terminated
 REPLICATES, PERMUTATIONS, UNLIKELY, FEWEST = 60, 199, 0.02, 20
 REWARD_DRAWS, MOST_REWARDS = 1000, 10  # per next state
-EARLY, FEW = 3, 0.2  # visits to a pair, at least, and a quantile of their numbers
+EARLY, FEW = 3, 0.2  # minimum number of visits to a pair, and a quantile of the numbers of visits
 LEAST_CHANCE = 1e-4  # next states with a lower probability are ignored
 
 
@@ -51,7 +51,7 @@ class Check:
     fits: bool
     sentence: str
     surprise: float  # fraction of replicates at least as surprising as the data
-    drift: float  # fraction of orders of the outcomes whose halves differ at least as much
+    drift: float  # fraction of reorderings of the outcomes whose halves differ at least as much
 
     def __str__(self) -> str:
         return self.sentence
@@ -91,7 +91,7 @@ def _surprise(fresh: Belief, history: list[Experience]) -> float:
 
 
 def _drift(history: list[Experience], rng: Any = None) -> float:
-    """Return the statistic of drift; with ``rng``, that of a random order of each pair's outcomes."""
+    """Return the drift statistic; with ``rng``, that of a random order of each pair's outcomes."""
     visits: dict[tuple[int, int], list[int]] = {}
     for s, a, _, s2, ended in history:
         visits.setdefault((s, a), []).append(-1 if ended else s2)
@@ -205,8 +205,8 @@ def summarize(
 ) -> Summary:
     """Summarize a run; the model includes restarts as transitions from the end of an episode to the next start.
 
-    The model learns from the first visits to each pair only, three or as many as most pairs have. Agents drop pairs
-    after bad luck, so a model of all visits would expect too little of random play.
+    The model learns only from the first visits to each pair: three, or as many as most pairs have. Agents drop pairs
+    after bad luck, so a model learned from all visits would underestimate random play.
     """
     if states.ndim > 1:
         raise TypeError(

@@ -151,7 +151,7 @@ class Agent:
         Parameters
         ----------
         env
-            An environment of this library or its name, or a Gymnasium environment, wrapped or not.
+            An environment from this library or its name, or a Gymnasium environment, wrapped or not.
             :func:`bamdp.make_world` and :func:`simulate` accept the same values.
         planner
             The planner, as an object such as ``DSS()`` or as text in command-line syntax. The default is
@@ -190,7 +190,7 @@ class Agent:
                 world, planner, prior, rewards, discount, horizon=horizon, seed=seed, **continuous
             )
         for name in continuous:  # valid only for continuous observations, or misspelt
-            _checks.one_of(name, "argument of Agent.for_env here", _FOR_ENV)
+            _checks.one_of(name, "argument of Agent.for_env", _FOR_ENV)
         made = make_planner(planner)
         if discount is None and (horizon is None or isinstance(made.default_discount, str)):
             discount = made.default_discount
@@ -271,7 +271,7 @@ class Agent:
         self.planner.learn(self.memory, belief, Transition(s, a, r, s2, terminated))
 
     def observe_many(self, frame: Any, *columns: ArrayLike) -> None:
-        """Learn from recorded transitions; if any of them is invalid, none is learned.
+        """Learn from recorded transitions; if any is invalid, none are learned.
 
         Recorded transitions are treated as prior data and do not count towards the horizon.
 
@@ -369,7 +369,7 @@ class Agent:
     def value_of_exploring(self, state: int) -> float:
         """Return the value of one exploratory step in ``state`` relative to acting greedily, in units of reward.
 
-        It is 0 if the information of no single step is worth its cost. Several steps may still be worthwhile together
+        It is 0 if no single step yields information worth its cost. Several steps may still be worthwhile together
         (:mod:`bamdp.advice`).
 
         Examples

@@ -26,7 +26,7 @@ from bamdp.planners.base import Planner
 
 
 class BsuiteAgent:
-    """An adapter that lets an :class:`~bamdp.Agent`, its attribute ``agent``, run in bsuite experiments.
+    """An adapter that lets an :class:`~bamdp.Agent` (its attribute ``agent``) run in bsuite experiments.
 
     Create one with :meth:`for_env`.
 

@@ -307,7 +307,7 @@ def compare(
     Parameters
     ----------
     env
-        A name, an environment of this library or Gymnasium (copied for each run), or a function that creates one.
+        A name, an environment from this library or Gymnasium (copied for each run), or a function that creates one.
     planners
         Planners as objects or text; use a dictionary to set custom labels.
     runs

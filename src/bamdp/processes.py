@@ -37,7 +37,7 @@ class WorkerDied(RuntimeError):
 
 
 class Pool(AbstractContextManager["Pool"]):
-    """Pool of ``jobs`` local processes, which calls ``progress`` with completed steps; one job needs no process."""
+    """Pool of ``jobs`` local processes that reports completed steps to ``progress``; a single job starts no process."""
 
     def __init__(self, jobs: int = 1, progress: Progress | None = None) -> None:
         self.jobs, self.progress = jobs, progress or (lambda n: None)

@@ -190,8 +190,8 @@ def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: 
         ``name`` or ``name:key=value,...``, with a name from :func:`list_priors`. Several priors joined by ``+`` form a
         mixture with optional weights: ``3*flat + sparse:beta=6``. The default weight is 1.
     env
-        The environment. It is required for priors that it provides, and its number of states for parameters of the form
-        x/S.
+        The environment, required for priors that it provides; its number of states is needed for parameters of the
+        form x/S.
     n_states
         The number of states, if there is no environment.
 

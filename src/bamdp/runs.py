@@ -270,7 +270,7 @@ def run_many(
     Parameters
     ----------
     env
-        A name, an environment of this library or Gymnasium (copied for each run), or a function that creates one.
+        A name, an environment from this library or Gymnasium (copied for each run), or a function that creates one.
     planner, prior, rewards, discount, objective
         Settings of the agent, as in :meth:`bamdp.Agent.for_env`.
     runs

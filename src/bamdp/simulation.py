@@ -230,7 +230,7 @@ def simulate(
         Number of steps T; by default the environment's horizon.
     seed
         Seed of the run, from which the environment's random stream is derived: s, or (s, r) for replicate r; see
-        :mod:`bamdp.seeding`. If the agent has the same seed, this is the corresponding replicate of
+        :mod:`bamdp.seeding`. If the agent has the same seed, the run is the corresponding replicate of
         :func:`bamdp.run_many`.
     progress
         True to show a progress bar on standard error, or a function called with the number of completed steps.
@@ -240,7 +240,7 @@ def simulate(
     Notes
     -----
     If the environment returns invalid data (a state out of range or a reward that is not a number), the error reports
-    the step. The agent keeps what it has learned, and can be saved and used further.
+    the step. The agent keeps what it has learned, and can still be saved and used.
 
     Code is compiled during the first step, which takes several seconds the first time on a machine; the logger
     ``bamdp`` reports this.

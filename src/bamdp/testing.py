@@ -1,6 +1,6 @@
 """Conformance checks for your own planners and posteriors: :func:`check_planner` and :func:`check_posterior`.
 
-They apply the same requirements as for the library's own planners and posteriors, and raise an AssertionError that
+They check the requirements that the library's own planners and posteriors meet, and raise an AssertionError that
 describes the violation in one line. Call them from a test::
 
     bamdp.testing.check_planner(MyPlanner())

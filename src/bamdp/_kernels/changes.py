@@ -1,4 +1,4 @@
-"""Incremental solution of a model that differs in few rows from one already solved.
+"""Incremental solution of a model that differs in only a few rows from a model already solved.
 
 If neither a state's rows nor the values of its successors have changed, its Bellman equation still holds. A queue
 therefore contains the states whose rows have changed. Each state is removed from the queue and its equation applied; if

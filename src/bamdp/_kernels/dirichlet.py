@@ -30,7 +30,7 @@ BY_LOGARITHMS, BY_EXPONENTIAL = (
     0,
 )  # methods of computing the power; a positive method is the exponent itself
 TINY_SHAPE = 0.03  # below it, all gamma variables of a vector may underflow, so draw their logarithms
-# Largest exponent computed as a product; above it, GS accepts nearly always and is faster for many outcomes.
+# Largest exponent computed as a product; above it, GS nearly always accepts and is faster for many outcomes.
 MOST_FACTORS = 8
 
 
@@ -47,7 +47,7 @@ compiled_power_method = primitive(power_method)
 
 @inner
 def dirichlet(prob, begin, end, smallest, rng):
-    """Replace the concentrations in ``prob[begin:end]``, all at least ``smallest``, by a Dirichlet draw."""
+    """Replace the concentrations in ``prob[begin:end]``, all at least ``smallest``, with a Dirichlet draw."""
     if end - begin == 1:
         prob[begin] = 1.0
         return
@@ -80,7 +80,7 @@ def posterior_row(prob, begin, new, end, alpha, method, rng):
 
 @inner
 def posterior_row_by_gs(prob, begin, new, end, power, rng):
-    """Draw the same for many unseen outcomes with concentration 1/power, where power exceeds MOST_FACTORS."""
+    """Draw the same kind of row for many unseen outcomes with concentration 1/power, for power above MOST_FACTORS."""
     total = _draw_seen(prob, begin, new, rng) + _draw_small(prob, new, end, power, rng)
     _divide(prob, begin, end, total)
 
@@ -125,7 +125,7 @@ def _draw_equal(prob, begin, end, alpha, method, rng):
 
 @inner
 def _draw_small(prob, begin, end, power, rng):
-    """Draw Gamma(1/power, 1) variables by GS: all proposals in one pass, then few corrections; return their sum.
+    """Draw Gamma(1/power, 1) variables by GS: all proposals in one pass, then a few corrections; return their sum.
 
     Each proposal x <= 1 is accepted with probability e^-x. If the x are laid end to end as intervals, the rejected ones
     are those that contain a point of a Poisson process; one exponential variable locates the first of them.

@@ -60,8 +60,8 @@ _extra_sources: list[str] = []
 def package_stamp(module: str) -> str:
     """Return a digest of the package sources that a kernel of ``module`` may call: paths, sizes, modification times.
 
-    An import contract ensures that layers import only lower layers, so these are the subpackages up to the module's
-    own, or all of them for a module elsewhere.
+    An import contract ensures that layers import only lower layers, so the digest covers the layers up to the module's
+    own, or all layers if the module is elsewhere.
     """
     package = [*module.split("."), ""][1]
     layers = LAYERS[: LAYERS.index(package) + 1] if package in LAYERS else LAYERS
@@ -79,7 +79,7 @@ def source_stamps(module: str) -> tuple[str, str]:
 
 
 def add_source(function: Callable[..., Any]) -> None:
-    """Include a function from outside the package, which our kernels will call, in the cache digest."""
+    """Include in the cache digest a function from outside the package that our kernels will call."""
     path = inspect.getsourcefile(function)
     if path is not None and _PACKAGE in Path(path).resolve().parents:
         return
@@ -117,10 +117,10 @@ if internals is not None:
 
 
 def kernel(function: F) -> F:
-    """Compile ``function`` at its first call.
+    """Compile ``function`` on its first call.
 
-    A version called from Python is cached on disk. Where a kernel calls another one, the latter is linked into it and
-    optimised there, and not cached separately.
+    The version called from Python is cached on disk. A kernel called by another kernel is linked into its caller and
+    optimised there, and is not cached separately.
     """
     return _compile(function, "INNER_OPTIONS")
 
@@ -136,11 +136,11 @@ def _compile(function: F, inner_options: str) -> F:
     return internals.compile_function(function, getattr(internals, inner_options))
 
 
-inner = kernel  # a kernel that is called by other kernels only
+inner = kernel  # a kernel that is called only by other kernels
 
 
 def wrapping(function: F) -> F:
-    """Compile a primitive that uses arithmetic modulo 2^64, for which plain Python would warn about each overflow."""
+    """Compile a primitive that uses arithmetic modulo 2^64, where plain Python would warn about each overflow."""
     return primitive(function) if JIT else np.errstate(over="ignore")(function)
 
 
@@ -149,7 +149,7 @@ def generic(stub: Callable[..., Any]) -> Any:
 
     ``stub`` provides the signature and docstring; ``@stub.register(Class)`` adds an implementation, written in the
     subset of Python supported by Numba. An implementation registered for ``object`` is used for all classes without
-    their own.
+    one of their own.
     """
     table: dict[type, Callable[..., Any]] = {}
 
@@ -235,7 +235,7 @@ class KernelCalls:
 
 @functools.cache
 def _layout(kind: type) -> dict[str, tuple[np.dtype, list[str | int]]]:
-    """Return the dtype and axes of each declared array; an axis is the name of a size or a number."""
+    """Return the dtype and axes of each declared array; an axis is a number or the name of a size."""
     layout = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if hasattr(hint, "__metadata__"):
@@ -250,7 +250,8 @@ def zeros(kind: type[T], **given: Any) -> T:
     Parameters
     ----------
     kind
-        A NamedTuple or dataclass with arrays declared as in the module docstring. Axes are names of sizes or numbers.
+        A NamedTuple or dataclass with arrays declared as in the module docstring. Each axis is a number or the name
+        of a size.
     **given
         The sizes of all named axes, and values of fields that are not filled with zeros.
     """

@@ -15,7 +15,7 @@ Purpose and benefit of each part (Numba 0.68, two cores, AdaptiveDSS unless stat
 - :class:`BundleModel`: an array in a NamedTuple is passed to functions as its address and shape (two words for a
   vector) instead of Numba's seven words. This saves about a tenth of the compile time of DSS.
 - :class:`SourceCache`: the disk cache depends on *all* sources that a function may call, not just one file, and uses
-  one file per signature, so that processes cannot race for an index.
+  one file per signature, so that processes cannot race to update an index.
 - :func:`compiled_entry`: calls a dispatcher's machine code without inspecting the types of all arguments again (10 µs
   per call for a belief and a solver).
 """
@@ -169,7 +169,7 @@ class KernelDispatcher(CPUDispatcher):
 
 
 def compile_function(function: Any, inner_options: dict[str, Any]) -> Any:
-    """Compile ``function`` at its first call; ``inner_options`` are for the version that is linked into kernels."""
+    """Compile ``function`` on its first call; ``inner_options`` are for the version that is linked into kernels."""
     dispatcher: Any = numba.njit(**KERNEL_OPTIONS)(function)
     dispatcher.__class__ = KernelDispatcher
     dispatcher.inner_options = inner_options

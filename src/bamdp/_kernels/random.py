@@ -135,7 +135,7 @@ def exponential(rng):
 
 @primitive
 def _normal_proposal(word):
-    """Return a ziggurat proposal (layer, x) from 64 random bits, to accept if |x| < _NORMAL_X[layer + 1]."""
+    """Return a ziggurat proposal (layer, x) from 64 random bits, to be accepted if |x| < _NORMAL_X[layer + 1]."""
     layer = np.uint64(word & np.uint64(255))
     x = np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0) * _NORMAL_X[layer]
     return layer, (x if word & np.uint64(256) else -x)

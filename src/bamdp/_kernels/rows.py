@@ -1,4 +1,4 @@
-"""Models as arrays, shared by known and sampled ones, and Bellman sweeps over them.
+"""Models as arrays, whether known or sampled, and Bellman sweeps over them.
 
 Row ``s * A + a`` is the distribution of the next state after action ``a`` in state ``s``: the entries
 ``index[begin:end], prob[begin:end]`` plus the mass ``background`` spread evenly over all S states. Means of
@@ -71,7 +71,7 @@ def draw_next(rows, row, rng):
 def row_value(rows, row, values, mean):
     """Return Σ_s' p(s' | row) V(s'); ``mean`` is the average of ``values``, used for the background mass."""
     total = rows.background[row] * mean
-    # unsigned indices avoid Numba's check for negative ones, a third of a sweep's time
+    # unsigned indices avoid Numba's check for negative ones, which takes a third of a sweep's time
     for i in range(np.uint64(rows.span[row, 0]), np.uint64(rows.span[row, 1])):
         total += rows.prob[i] * values[np.uint32(rows.index[i])]
     return total

@@ -3,16 +3,17 @@
 Each sampled model is solved from the running mean of previous solutions (``solution_mean``). The last solution alone
 would contain shortcuts specific to its model, which would first have to be undone.
 
-Each round (1) improves the policy with one Jacobi sweep. The sweep computes the running sums Σ_j≤i p_j V(s_j) over all
-entries of the model without branches, and obtains each row's value as a difference, because looping over rows of random
-length would cost one mispredicted branch per row. The round then (2) orders the states so that the most likely
-successor under the policy comes first (in the first round only), (3) copies the policy's rows contiguously in that
-order and (4) evaluates the policy with Gauss–Seidel sweeps over the copy, so that one sweep propagates values all the
-way back along a chain of near-certain steps.
+Each round (1) improves the policy with one Jacobi sweep. Without branching, the sweep computes the running sums
+Σ_j≤i p_j V(s_j) over all entries of the model and obtains each row's value as a difference, because looping over rows
+of random length would cost one mispredicted branch per row. The round then (2) orders the states so that the most
+likely successor under the policy comes first (in the first round only), (3) copies the policy's rows contiguously in
+that order and (4) evaluates the policy with Gauss–Seidel sweeps over the copy, so that one sweep propagates values
+all the way back along a chain of near-certain steps.
 
 The first policies are evaluated only roughly, since they will soon change. Every third evaluation sweep is
-extrapolated: if its changes are about ρ < 1 times the previous ones, the remaining geometric series ρ/(1−ρ) of them is
-added at once (Aitken). This is done only in the first rounds, since it may cause oscillation between two policies.
+extrapolated: if its changes are about ρ < 1 times the previous ones, the rest of the geometric series, ρ/(1−ρ) times
+these changes, is added at once (Aitken). This is done only in the first rounds, since it may cause oscillation
+between two policies.
 
 Small models (or slightly larger ones with dense rows) are evaluated by elimination instead, which is exact and faster.
 Neither technique can affect the accuracy of the result, since the Jacobi sweep of each round checks the bound of

@@ -114,7 +114,7 @@ def reward_posterior(
 
 
 def posterior_part(**declared: Any) -> Callable[[C], C]:
-    """Declare ``learned`` for a part of a posterior, such as counts, that is none itself."""
+    """Declare ``learned`` for a part of a posterior, such as counts, that is not itself a posterior."""
     return _declare(declared)
 
 
@@ -159,7 +159,7 @@ def reserve(posterior: Any, depth: int) -> Any:
 
 
 def longer(array: np.ndarray, size: int) -> np.ndarray:
-    """Return an array with at least ``size`` rows: itself, or a copy of at least twice its length, filled with 0."""
+    """Return an array with at least ``size`` rows: itself, or a copy at least twice as long, padded with 0."""
     if size <= len(array):
         return array
     grown = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
@@ -220,7 +220,7 @@ def with_learned_arrays(posterior: Any, name: str, arrays: Mapping[str, NDArray[
 
 
 def fitting(like: NDArray[Any], name: str, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the array ``name``; raise unless it is free of NaN, and like ``like`` or, on its first axis, longer."""
+    """Return the array ``name``; raise unless it is free of NaN and fits ``like``; its first axis may be longer."""
     array = np.asarray(arrays.get(name, ""))
     fits = array.dtype == like.dtype and array.ndim == like.ndim and array.shape[1:] == like.shape[1:]
     if not fits or len(array.ravel()) < like.size or np.isnan(array).any():
@@ -328,8 +328,8 @@ class Prior(Declared, ABC):
         n_states, n_actions
             Number of states and number of actions.
         rewards
-            A reward model, or an array of known rewards ``[S]``, ``[S, A]`` or ``[S, A, S]``. The default is the reward
-            model of the prior itself if it has one, otherwise rewards known to be zero.
+            A reward model, or an array of known rewards ``[S]``, ``[S, A]`` or ``[S, A, S]``. The default is the
+            prior's own reward model if it has one, otherwise rewards known to be zero.
         terminal, action_mask
             Known terminal states, as a mask ``[S]`` or a list, and existing actions, as a mask ``[S, A]``, or ``[A]``
             if it is the same in all states.
@@ -337,7 +337,7 @@ class Prior(Declared, ABC):
             Index of a state that represents the end of an episode, whatever state the environment then shows. Without
             it, a state that was entered with ``terminated`` is terminal.
         objective
-            ``"episode"``: nothing follows the end of an episode. ``"lifetime"``: the next episode does, see
+            ``"episode"``: nothing follows the end of an episode. ``"lifetime"``: the next episode does; see
             :mod:`bamdp.beliefs.belief`.
         """
         from bamdp.beliefs.belief import Belief, new_episodes  # these modules import this one

@@ -19,12 +19,12 @@ they form its ``arrays``, the single argument that passes a belief to a kernel. 
 - By state (the default): a state that was entered with ``terminated`` ends every episode that enters it. Terminal
   states known beforehand are passed as ``terminal``.
 - By transition (``end`` names a state): any transition may end the episode, whatever state the environment then shows,
-  even one from which other episodes continue, such as the player's hand in Blackjack. The belief learns such a
-  transition as one to the state ``end``, which represents nothing else. With ``"episode"``, ``end`` is an ordinary
-  state that remains unseen until the first episode ends, so that an agent in an environment that never ends does not
-  plan as if any transition might lead to an end worth 0.
+  even a state from which other episodes continue, such as the player's hand in Blackjack. The belief learns such a
+  transition as leading to the state ``end``, which represents nothing else. With ``"episode"``, ``end`` is an
+  ordinary state that remains unseen until the first episode ends, so that an agent in an environment that never ends
+  does not plan as if any transition might lead to an end worth 0.
 
-**Truncation** is not an end. The belief learns the last transition as usual. From the state to which the environment
+**Truncation** is not an end. The belief learns the last transition as usual. About the state to which the environment
 is then reset, it learns only that episodes may begin there.
 
 All end states share the knowledge about starts: each has a row of its own, and every start is learned in all of these
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 OBJECTIVES = ("episode", "lifetime")
 BEGIN_AGAIN = 0  # the action of an end state
-SPARE = 64  # further real observations for which undo logs have space
+SPARE = 64  # additional real observations for which undo logs have space
 MOST_ENTRIES = 1 << 26  # largest buffer for sampled models; it takes memory only where models fill it
 ENTRY_BYTES = 32  # per entry of a model and its solution
 
@@ -140,7 +140,7 @@ class Belief:
 
     @property
     def movement_arrays(self) -> BeliefArrays:
-        """The arrays with the posterior that measures movement, the same object while the arrays are the same.
+        """The arrays with the posterior that measures movement: the same object as long as the arrays do not change.
 
         Numba inspects every array of a new object, which takes longer than most kernels.
         """
@@ -162,7 +162,7 @@ class Belief:
     # --- learning ---------------------------------------------------------------------------------------
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
-        """Learn from one real transition (equation 2 of the paper); on invalid input, raise without any change."""
+        """Learn from one real transition (equation 2 of the paper); on invalid input, raise and change nothing."""
         episodes = self.episodes
         s = _checks.index(s, "state", self.n_states)
         a = _checks.index(a, "action", self.n_actions)

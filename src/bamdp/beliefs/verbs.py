@@ -6,8 +6,8 @@ A posterior implements a verb as a method of the same name, registered by the de
 
 ``T`` is a posterior over transitions and ``R`` one over rewards, both NamedTuples of arrays (the fields ``transitions``
 and ``rewards`` of :class:`~bamdp.beliefs.base.BeliefArrays`); ``row`` is ``s * A + a``. Simulated transitions are
-pushed and popped in last-in-first-out order, so a planner never clones the belief on a branch of its tree. Before it
-enters a kernel, the caller makes the undo logs long enough for the deepest branch (``Belief.reserve``).
+pushed and popped in last-in-first-out order, so a planner never clones the belief on a branch of its tree. Before
+entering a kernel, the caller makes the undo logs long enough for the deepest branch (``Belief.reserve``).
 
 Rows need not be independent: ``choose`` first draws what all rows of a sampled model share (the model of a finite set,
 the component of a mixture), and ``sample_row`` then draws a row given that choice. Planners can therefore draw rows
@@ -101,7 +101,7 @@ def sample_row(T, choice, row, index, prob, at, rng):
 
 @generic
 def most_entries(T, n_states):
-    """Return the largest number of entries that a row takes while it is written; callers leave space for them."""
+    """Return the largest number of entries that a row occupies while being written; callers leave space for them."""
 
 
 @most_entries.register(object)

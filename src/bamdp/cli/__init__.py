@@ -27,7 +27,8 @@ PATIENCE = 0.5  # seconds to wait after Ctrl-C
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status."""
+    """Run the command line and return the exit status; ``gym:my_module:ID`` may be a module in the current folder."""
+    sys.path.append(os.getcwd())
     try:
         with _ended_soon_by_ctrl_c():
             return _parse_and_run(sys.argv[1:] if words is None else words)
@@ -45,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_soon_by_ctrl_c() -> Iterator[None]:
-    """End the process soon after Ctrl-C even when Python cannot respond, such as while LLVM is compiling."""
+    """End the process soon after Ctrl-C even when Python cannot respond, for example while LLVM is compiling."""
     reader, writer = socket.socketpair()
     writer.setblocking(False)
 

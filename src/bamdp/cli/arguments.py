@@ -1,4 +1,4 @@
-"""The commands and their arguments as data, the parser made of them, and the parsing of argument values."""
+"""The commands and their arguments as data, the parser built from them, and the parsing of argument values."""
 
 from __future__ import annotations
 

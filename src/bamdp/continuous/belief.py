@@ -47,7 +47,7 @@ LEAST_CHANGE = 0.05  # per step, relative to half the range: data at rest do not
 ANGLE_MOVED, ANGLE_ERROR = (
     0.02,
     1e-5,
-)  # least range of a cosine and sine, and the tolerance of their squares' sum
+)  # smallest range of a cosine and sine, and the tolerance for the sum of their squares
 KNOWN = 1e12  # degrees of freedom that represent known noise
 
 
@@ -168,14 +168,14 @@ class KnownDynamics:
     text = property(lambda self: self.name)
 
     def belief(self, system: System) -> KnownBelief:
-        """Return the belief in the known model, which only planners that use a single model support."""
+        """Return the belief in the known model, supported only by planners that use a single model."""
         if system.reward is None or system.terminated is None:
             raise ValueError("known dynamics need known rewards and ends: give reward= and terminated=")
         return KnownBelief(self, system)
 
 
 class KnownBelief:
-    """Belief about known dynamics, which never changes."""
+    """Belief about known dynamics; it never changes."""
 
     reward_output = end_output = -1
     ends = n = 0

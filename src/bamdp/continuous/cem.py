@@ -126,8 +126,7 @@ def optimise(
     """Return the best plans found [Q, H, k] and their values [Q].
 
     ``first`` [Q, G, H, k] contains initial plans; the search is centred on the first of them. If actions are
-    ``numbered``,
-    a control is a one-hot vector, and the action with the largest draw is taken.
+    ``numbered``, a control is a one-hot vector, and the action with the largest draw is taken.
     """
     search = objective.search
     Q, _, H, k = first.shape

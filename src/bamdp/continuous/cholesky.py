@@ -1,6 +1,6 @@
 """Single-threaded Cholesky factorisation for small regressions of about a hundred rows.
 
-LAPACK uses several threads even for such small matrices, which takes a hundred times as long on a busy machine.
+LAPACK uses several threads even for such small matrices and then takes a hundred times as long on a busy machine.
 """
 
 from __future__ import annotations

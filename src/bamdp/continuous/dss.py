@@ -12,8 +12,8 @@ The plan with the largest V_i is executed.
 and sample: the plan computed after the branch, in its μ_m. The tree therefore does not branch beyond the root. The plan
 after a branch is optimised for the average over a few draws conditioned on the simulated data, and *evaluated* in other
 such draws. Evaluating it in the model used to compute it would assume full knowledge after K blocks, so learning would
-have no value. Optimising it for the conditioned mean would produce reckless plans and undervalue learning. It has the
-full horizon, because a shorter one could end before exploration pays off.
+have no value. Optimising it for the conditioned mean would produce reckless plans and undervalue learning. The plan
+has the full horizon, because a shorter plan could end before exploration pays off.
 
 Further candidates are the plans for the posterior mean and for the average over the M draws, and the remainder of the
 last plan. **Common random numbers**: all candidates share the same models, process noise and draws in their searches.

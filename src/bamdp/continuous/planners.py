@@ -3,7 +3,7 @@
 All planners search with the cross-entropy method (:mod:`bamdp.continuous.cem`), starting from the remainder of the last
 plan, and replan after holding the first control for its full duration. They differ in the models used to evaluate
 plans. Controls are random until there are enough data to fit scales and hyper-parameters; otherwise, a system at a
-low-cost rest point would never move and provide informative data.
+low-cost rest point would never move or provide informative data.
 
 =============  ==========================================================================================
 ``mean``       the posterior mean (certainty equivalence): ignores the value of information

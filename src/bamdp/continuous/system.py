@@ -189,7 +189,7 @@ def system_of(
 
 
 def _check_function(name: str, function: Any, obs: NDArray[Any], actions: NDArray[Any]) -> None:
-    """Raise an error if a user's function does not accept a batch of two steps or return one number for each."""
+    """Raise an error if a user's function does not accept a batch of two steps or fails to return one number each."""
     if not callable(function):
         raise TypeError(
             f"{name} must be a function of (obs, action, next_obs), got {_checks.shown(function)}"

@@ -2,7 +2,7 @@
 
 Runs return to a start state whenever an episode ends, so totals over T steps include restarts: in backward induction, a
 terminal state has the value of the start state with the same number of steps left. If each run draws its model at
-random (such as a door that is open or closed), values are means over the possible models, each with the policy for that
+random (for example, whether a door is open), values are means over the possible models, each with the policy for that
 model, or over the models drawn in given runs. A family is represented by 64 models.
 """
 

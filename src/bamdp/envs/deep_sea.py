@@ -1,4 +1,4 @@
-"""Deep sea: a treasure reached by only one of 2^size paths, each step towards which has a cost."""
+"""Deep sea: a treasure that only one of 2^size paths reaches, at a cost for each step towards it."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def deep_sea(size: Size = 10, mapping_seed: ModelSeed = 42) -> Environment:
 
     Start
     -----
-    State 0, the upper left corner. An episode takes ``size`` steps. A run takes 10 000 steps, or 50 000 from size 20
-    on, as in Appendix D of the paper.
+    State 0, the upper left corner. An episode takes ``size`` steps. A run takes 10 000 steps, or 50 000 if ``size``
+    is 20 or more, as in Appendix D of the paper.
 
     Reference
     ---------
@@ -164,7 +164,7 @@ class DeepSea(Environment):
         return "right" if self.right.flat[state] == action else "left"
 
     def bad_episodes(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.bool_]:
-        """Return which episodes of a run left the path to the treasure by a step to the left.
+        """Return which episodes of a run left the path to the treasure by stepping left.
 
         Parameters
         ----------

@@ -110,7 +110,7 @@ def shade(ramp: str, level: float) -> str:
 
 
 def is_dark(colour: str) -> bool:
-    """Return whether white text is easier to read on a colour than ink."""
+    """Return whether white text is easier to read on a colour than ink-coloured text."""
     return float(np.dot(rgb(colour), (0.3, 0.59, 0.11))) < 140
 
 

@@ -127,9 +127,9 @@ class Environment(World):
     start : int or array [S], default 0
         The state after `reset`, or the probabilities of the start states.
     horizon : int, default 1000
-        Usual number of steps in a run: the paper's T if the paper has this environment.
+        Usual number of steps in a run: the paper's T if the paper uses this environment.
     time_limit : float, default 1.0
-        Planning time per step, in seconds: the paper's limit if the paper has this environment.
+        Planning time per step, in seconds: the paper's limit if the paper uses this environment.
     layout : Layout or callable (FiniteMDP) -> Layout, optional
         The geometry for drawing; by default nodes on a circle, or a table of more than 24 states.
     parameters : mapping, optional
@@ -220,7 +220,7 @@ class Environment(World):
         self._rows: dict[int, OutcomeRow] = {}
 
     def models(self, seeds: Sequence[np.random.SeedSequence] = ()) -> tuple[tuple[float, FiniteMDP], ...]:
-        """Return pairs (share, model) for runs with these seeds, or for the distribution of models without seeds.
+        """Return pairs (share, model) for runs with these seeds or, without seeds, for the distribution of models.
 
         Most environments have only one model. Otherwise, without seeds, an evenly spaced sample represents the
         distribution.

@@ -64,7 +64,7 @@ def family_gc(world: OptionalNumber = None) -> Environment:
     -----------
     A chain of five states with three actions. Each action moves forward or back to the start, with a probability that
     differs between states, actions and runs. Going back earns a small reward and arriving at the end a large one, so
-    the agent must find an action in every state that rarely slips.
+    in every state the agent must find an action that rarely slips.
 
     States
     ------

@@ -48,7 +48,7 @@ def grid(size: Size = 5, slip: Probability = 0.2) -> Environment:
     Description
     -----------
     Only one cell pays. The known rewards reveal its position, but the agent must learn how to get there. The larger the
-    grid, the longer an agent that does not plan its exploration walks at random.
+    grid, the longer an agent walks at random if it does not plan its exploration.
 
     States
     ------
@@ -130,7 +130,7 @@ def grid10() -> Environment:
 
 
 def cell_neighbours(cells: ArrayLike) -> NDArray[np.int64]:
-    """Return the indices of the cells up, right, down and left of each cell (x, y), or its own if there is none.
+    """Return the indices of the cells up, right, down and left of each cell (x, y), or its own if none exists.
 
     Examples
     --------
@@ -179,9 +179,9 @@ def maze() -> Environment:
 
     States
     ------
-    264 = 33 free cells times 8 sets of flags: 8 * cell + flags. Cells are numbered column by column from the
-    left, each from the top. Flags are bits: 1 for the flag at (0, 5), 2 for (2, 0) and 4 for (6, 4), given as (column,
-    row).
+    264 = 33 free cells times 8 sets of flags: 8 * cell + flags. Cells are numbered by column from the left and,
+    within a column, from the top. Flags are bits: 1 for the flag at (0, 5), 2 for (2, 0) and 4 for (6, 4), given as
+    (column, row).
 
     Actions
     -------

@@ -320,7 +320,7 @@ def _grid(world: Mapping[str, Any], places: list[Place], has_policy: bool, held:
 
 
 def _graph(world: Mapping[str, Any], places: list[Place], place: list[int]) -> tuple[Any, Point, Point]:
-    """Draw nodes, with the policy as the colour of their rims, and edges; return also the corner and the size."""
+    """Draw nodes, with the policy as the colour of their rims, and edges; also return the corner and the size."""
     at = np.array([one.at for one in places])
     edges = sorted(world["edges"], key=lambda edge: max(edge["probabilities"]))
     curves = [_curve(at, place[edge["source"]], place[edge["target"]], edge["bend"]) for edge in edges]

@@ -52,7 +52,7 @@ OptionalNumber = Annotated[int | None, _optional]
 Real = Annotated[float, _checks.real]
 Positive = Annotated[float, partial(_checks.real, low=0.0, open_low=True)]
 Probability = Annotated[float, partial(_checks.real, low=0.0, high=1.0)]
-# a Poisson mean small enough for computing the probabilities one by one
+# a Poisson mean small enough to compute the probabilities one by one
 Rate = Annotated[float, partial(_checks.real, low=0.0, high=500.0, open_low=True)]
 Numbers = Annotated[Sequence[float], _numbers]
 Probabilities = Annotated[Sequence[float], partial(_numbers, low=0.0, high=1.0)]

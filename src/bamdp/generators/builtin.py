@@ -33,7 +33,7 @@ class Generator(Declared, ABC):
     """Hyperparameters of a policy generator, compared and stored by value.
 
     Increment ``result_version`` whenever a change yields a different policy for the same model and random numbers.
-    ``lazy`` marks generators that read few rows of a model and therefore accept models sampled on demand
+    ``lazy`` marks generators that read only a few rows of a model and therefore accept models sampled on demand
     (:mod:`bamdp.generators.lazy`).
     """
 

@@ -29,7 +29,7 @@ from bamdp.beliefs.kernels import check_space, sample_into, skip_row
 
 UNTOUCHED, TOUCHED, ROWS, ROWS_AHEAD = range(
     4
-)  # per state: ROWS, its rows are drawn; ROWS_AHEAD, those of all successors as well
+)  # per state; ROWS: its rows have been drawn; ROWS_AHEAD: those of all successors as well
 UNKNOWN = -1  # action not queried yet
 LARGEST, LATER, MEAN = range(3)  # indices into ``bound``
 N_TOUCHED, END, MODEL = range(3)  # columns of ``number``
@@ -86,8 +86,8 @@ def highest_reward(belief: Belief) -> float:
 def value_bound(highest: float, discount: float, ends: bool) -> tuple[float, float]:
     """Return upper bounds on V* in a nonterminal state and on the value after one step from it.
 
-    ``highest`` is the highest reward; ``ends`` tells whether there are terminal states. If all rewards are negative,
-    the best possible outcome is to terminate after one step.
+    ``highest`` is the highest reward; ``ends`` indicates whether there are terminal states. If all rewards are
+    negative, the best possible outcome is to terminate after one step.
     """
     if highest < 0.0 and ends:
         return highest, 0.0

@@ -1,9 +1,9 @@
 """Real-time dynamic programming (Barto, Bradtke & Singh 1995).
 
-A trial starts in a given state and lasts at most ``depth`` steps. In each visited state it backs up only that state,
-V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (the lowest one in case of ties) and draws the next
-state from the model. The trial ends in a terminal state. Only states that greedy policies visit from the start are ever
-touched, so a trial costs O(depth · A · entries per row), independent of the number of states.
+A trial starts in a given state and lasts at most ``depth`` steps. At each visited state, it backs up only that state,
+V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (the lowest one in case of ties) and draws the
+next state from the model. The trial ends in a terminal state. Only states that greedy policies visit from the start
+are ever touched, so a trial costs O(depth · A · entries per row), independent of the number of states.
 
 The initial values must be an upper bound on V* for trials to seek out unexplored states. V then remains an upper bound
 and decreases. The default is max r/(1−γ).
@@ -52,16 +52,16 @@ class RTDP(Generator):
     """Real-time dynamic programming (Barto, Bradtke & Singh 1995) from the current state.
 
     The values of each model are initialised to an upper bound. Each trial follows the greedy policy through the model
-    for ``depth`` steps and backs up the visited states. The returned policy is greedy with respect to these values: far
-    from all trials it maximises the immediate reward, with ties going to the lowest action. With few trials the policy
-    remains optimistic and heads for unexplored parts of the model.
+    for ``depth`` steps and backs up the visited states. The returned policy is greedy with respect to these values:
+    in states far from all trials, it maximises the immediate reward, with ties going to the lowest action. With few
+    trials the policy remains optimistic and heads for unexplored parts of the model.
 
     Parameters
     ----------
     depth
         Number of steps per trial. The paper uses 15, and 50 for Grid10 and Maze.
     n_trials
-        Maximum number of trials. The paper does not state one.
+        Maximum number of trials. The paper does not state this number.
     bound
         The upper bound used as initial values: ``"rmax"`` uses r_max/(1−γ) in all states, ``"rewards"`` uses max_a
         r(s,a) + γ r_max/(1−γ), where r_max is the highest reward of the model.
@@ -100,11 +100,11 @@ class TrialTable(NamedTuple):
 
 @inner
 def run_trials(rows, space, discount, start, limits, table, mean, models, belief, h, rng):
-    """Run up to ``limits.n_trials`` trials from ``start``, stopping once it is settled.
+    """Run up to ``limits.n_trials`` trials from ``start``, stopping once ``start`` is settled.
 
     ``limits`` is an RTDPParams and ``mean`` the mean of the values. If ``models`` is None, the rows are those of a
-    complete model; otherwise they are the rows of stage ``h`` of ``models`` (:mod:`bamdp.generators.lazy`), drawn from
-    ``belief``. Returns the number of trials and the updated mean of the values.
+    complete model; otherwise they are the rows of stage ``h`` of ``models`` (:mod:`bamdp.generators.lazy`), drawn
+    from ``belief``. Return the number of trials and the updated mean of the values.
     """
     n_states, n_actions = space.allowed.shape
     values = table.values

@@ -16,7 +16,7 @@ from bamdp import _checks
 
 UNIFORM, QUANTILES = EDGES = ("uniform", "quantiles")
 TRIAL_STEPS = 2000  # of random play, to find the range of observations
-MAX_BOUND = 1e6  # a larger bound of a space counts as unbounded
+MAX_BOUND = 1e6  # a space with a larger bound counts as unbounded
 
 
 class Discretize(gymnasium.ObservationWrapper[Any, Any, Any]):
@@ -44,7 +44,7 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any]):
     Attributes
     ----------
     edges : tuple of arrays
-        The inner edges of each coordinate, one fewer than bins.
+        The inner edges of each coordinate, one fewer than there are bins.
 
     Examples
     --------
@@ -93,9 +93,9 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any]):
 class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any]):
     """An environment with discretised ``Box`` actions: each action number selects one level of every coordinate.
 
-    Together with :class:`Discretize`, it makes an environment with real observations and actions finite. The number of
-    actions is the product of the numbers of levels, and an agent must learn the effect of each in every state, so use
-    few levels.
+    Together with :class:`Discretize`, it converts an environment with real observations and actions into a finite
+    environment. The number of actions is the product of the numbers of levels, and an agent must learn the effect of
+    each in every state, so use few levels.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ States are the numbers of observations, and one additional last state represents
 unknown, so any transition may end an episode. Truncation is not an end; it only means that the environment must be
 reset.
 
-The elements of a finite space, nested or not, are numbered in advance; later parts change faster. Elements of spaces
-that cannot be enumerated are numbered in order of appearance.
+The elements of a finite space, nested or not, are numbered in advance, with later parts varying fastest. Elements of
+spaces that cannot be enumerated are numbered in order of appearance.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def number_observations(
     listed = elements(space) if max_states is None and function is None else None
     if listed is not None and len(listed) <= MAX_ELEMENTS:
         return Numbering(len(listed), listed, space)
-    if function is None and "float" in str(space):  # the type of a box, also of one inside other spaces
+    if function is None and "float" in str(space):  # the type of a box, even one inside other spaces
         raise ValueError(
             f"{space} cannot be states of a finite model; make them discrete by bins (bamdp.gym.Discretize, on the "
             "command line --bins 8) or by your own function: bamdp.make_world(env, observation=..., max_states=500)"
@@ -256,16 +256,15 @@ def from_gym(text: str, **parameters: Any) -> Any:
     except Exception as error:  # environments may raise any exception for invalid parameters
         is_class = ":" in name and "-v" not in name
         hint = f" A class needs an id; register it: gymnasium.register('MyEnv-v0', entry_point={name!r})"
-        raise ValueError(
-            f"Gymnasium cannot make {name!r} with {arguments}: {error}{hint * is_class}"
-        ) from None
+        given = f" with {arguments}" if arguments else ""
+        raise ValueError(f"Gymnasium cannot make {name!r}{given}: {error}{hint * is_class}") from None
     return wrap_gym(env, name=name, **own)
 
 
 def wrap_gym(env: Any, **arguments: Any) -> World:
     """Wrap a Gymnasium environment, after discretising its observations if ``bins`` is given.
 
-    Real observations without any numbering remain continuous, in a `bamdp.continuous.ContinuousWorld`.
+    Real-valued observations without any numbering remain continuous, in a `bamdp.continuous.ContinuousWorld`.
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise ValueError("an agent acts in one environment at a time, not in a vector of them")

@@ -129,7 +129,7 @@ def batch_results(batches: Mapping[str, Batch]) -> Results:
 
 
 def own_units(units: Sequence[Unit], cell: StudyCell) -> list[Unit]:
-    """Return the units of the cell's own environment; cells with a shared choice also wait for units of others."""
+    """Return the units of the cell's own environment; cells sharing a choice also wait for other environments'."""
     return [unit for unit in units if unit.setting.env == cell.environment.env]
 
 

@@ -8,7 +8,7 @@ isolation is recorded as failed.
 **Time limit.** A configuration satisfies a limit of L seconds per step if its mean processor time per step is at most
 L. This includes planning and learning, but not compilation. A run of T steps is stopped as soon as it can no longer
 satisfy the limit, that is, after using L·T seconds. It is stopped earlier if the mean exceeds 2 L once a tenth of its
-steps, and no fewer than 20, are complete. Stopped runs are recorded as over the limit. Single steps are never
+steps, and at least 20, are complete. Stopped runs are recorded as over the limit. Single steps are never
 interrupted. When a tuned configuration is evaluated, L is twice the environment's limit.
 
 **Choosing.** Tuning and evaluation use different random streams. The selected configuration has the highest mean total
@@ -16,7 +16,7 @@ reward over its tuning runs or, if all totals are equal (in CartPole, every step
 return. A configuration is excluded if one of its runs failed or was stopped, or if its mean processor time per step
 exceeds the environment's limit.
 
-- **Grid search**: run each configuration once, so that a failing or slow one costs only a single run, then complete
+- **Grid search**: run each configuration once, so that a failing or slow one costs a single run, and then complete
   the others.
 - **Successive halving** (Jamieson & Talwalkar 2016): n configurations compete over R = ⌈log n / log(1/keep)⌉ rounds.
   By the end of round k = 0 .. R−1, each has ⌈runs·keep^(R−1−k)⌉ replicates, including those of earlier rounds. The

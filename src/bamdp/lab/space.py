@@ -4,10 +4,10 @@ A configuration is flat. It contains the planner's parameters (with a dot for th
 ``generator.depth``), ``prior``, ``prior.beta`` and ``discount``. A search space lists one or more values for each
 parameter. It represents their Cartesian product in the order written, with the last parameter varying fastest.
 
-Some parameters only apply to certain values of another: ``prior.beta`` to a sparse prior, ``generator.depth`` to RTDP.
-Otherwise they are dropped, and configurations that become equal count once. Planners that do not use the prior (R-max,
-Q-learning) keep the first one. If the space contains more configurations than requested, a seeded random sample is
-used.
+Some parameters apply only to certain values of another: ``prior.beta`` to a sparse prior, ``generator.depth`` to
+RTDP. Otherwise they are dropped, and configurations that become equal are counted once. Planners that do not use the
+prior (R-max, Q-learning) keep the first one. If the space contains more configurations than requested, a seeded
+random sample is used.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ class Store:
             raise sqlite3.DatabaseError(" ".join(wrong[0].split()))
 
     def _use_write_ahead_log(self) -> None:
-        """Switch to a write-ahead log. SQLite refuses this while another connection switches, without waiting."""
+        """Switch to a write-ahead log. While another connection switches, SQLite refuses this without waiting."""
         until = time.monotonic() + WRITER_TIMEOUT
         while True:
             try:

@@ -1,7 +1,7 @@
 """Relative value iteration for the optimal average reward per step, with proven bounds.
 
-For any V let δ(s) = max_a [r(s,a) + Σ p(s'|s,a) V(s')] − V(s). Since the optimal total of n steps is monotone in the
-terminal values, V + n min δ ≤ Tⁿ V ≤ V + n max δ, so that (Odoni 1969)
+For any V let δ(s) = max_a [r(s,a) + Σ p(s'|s,a) V(s')] − V(s). Since the optimal total over n steps is monotone in
+the terminal values, V + n min δ ≤ Tⁿ V ≤ V + n max δ, so that (Odoni 1969)
 
     min δ  ≤  g(s)  ≤  max δ     for the optimal gain g(s) from every state s,
 
@@ -48,7 +48,7 @@ from bamdp.mdp.solvers import (
 
 _SWEEPS_PER_CHECK = 4096
 _CROSSING = 8  # sweeps per state after which values have propagated along the longest path
-_STALLED = 1e-9  # a smaller relative decrease of the spread between two checks counts as none
+_STALLED = 1e-9  # a smaller relative decrease in the spread between two checks counts as none
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,8 @@ dense arrays. A model is valid if every usable row (state, action) has finite re
 that sum to 1 within ``SUM_TOLERANCE`` (stored unchanged), and if each nonterminal state has an action. Rows of terminal
 states and masked actions are never used, so their contents are dropped. Errors name the first invalid row.
 
-**Gym tables**, ``P[s][a] = [(probability, next state, reward, done), ...]``, become models as follows.
-
-They flag terminal transitions instead of terminal states, and have no separate rewards.
+**Gym tables**, ``P[s][a] = [(probability, next state, reward, done), ...]``, flag terminal transitions instead of
+terminal states, and have no separate rewards. They are converted to models as follows.
 
 - *done.* A state is terminal if other states enter it only with ``done`` (its outcomes are then never used), or if its
   only outcomes are ``done`` self-loops without reward. A ``done`` transition into any other state ends the episode,
@@ -225,7 +224,7 @@ def pack_rows(entries: ModelEntries, space: Space, background: np.ndarray | floa
 
 
 def _refuse_entry(invalid: np.ndarray, row: np.ndarray, n_actions: int, say: Callable[[int], str]) -> None:
-    """Raise an error about the invalid entry with the lowest row; ``say`` returns the message."""
+    """Raise an error for the first invalid row; ``say`` returns the message."""
     if invalid.any():
         where = np.flatnonzero(invalid)
         i = int(where[np.argmin(row[where])])
@@ -329,7 +328,7 @@ def _parse_outcome(outcome: Any, s: int, a: int) -> tuple[int, float, float, boo
 def _rewards(entries: ModelEntries, reward: np.ndarray) -> np.ndarray:
     """Return rewards ``[S, A, S]`` if they depend on the next state and are small enough, else expected ``[S, A]``."""
     S, A = entries.n_states, entries.n_actions
-    # others are rejected later with the name of their row, or never occur
+    # others are rejected later by an error that names their row, or never occur
     inside = (entries.state >= 0) & (entries.state < S) & (entries.prob > 0.0)
     row, state, prob, reward = (x[inside] for x in (entries.row, entries.state, entries.prob, reward))
     _refuse_entry(~np.isfinite(reward), row, A, lambda i: "has a reward that is not finite")

@@ -22,7 +22,7 @@ since it never takes more memory than the model itself:
 ========================  ====================================================================
 
 Both contain ``rewards`` (``[S]``, ``[S, A]`` or ``[S, A, S]``) and, optionally, ``terminal``, ``action_mask``,
-``state_labels``, ``action_labels``, and ``start``, a state or probabilities ``[S]``. The latter is not part of the
+``state_labels``, ``action_labels``, and ``start``, a state or probabilities ``[S]``. ``start`` is not part of the
 model but specifies the initial state of an environment.
 """
 
@@ -307,7 +307,7 @@ class FiniteMDP:
         path
             The file.
         start
-            Initial state of an environment, or its probabilities ``[S]``; None to omit it.
+            Initial state of an environment, or initial state probabilities ``[S]``; None to omit it.
         """
         arrays = self.arrays()
         if start is not None:

@@ -19,9 +19,9 @@ optimality sweeps can only lower it), and V + min δ_π/(1−γ) is a lower boun
     V* − V^π ≤ (max δ − min δ_π) / (1−γ)    (``loss_bound``).
 
 Terminal states are included with δ = 0. :func:`certify` computes these bounds for the values that any solver returns,
-and widens them for rounding (ρ, a multiple of the machine precision times the largest |V| + |r|) and for rows that only
-sum to 1 ± σ: δ ± ρ, and γ(1 ± σ) in place of γ. If ``tol`` is below the resolution of double precision (about 1e-14 ·
-max|V|/(1−γ)), ``error_bound`` gives the accuracy that was reached.
+and widens them for rounding (ρ, a multiple of the machine precision times the largest |V| + |r|) and for rows that
+sum to 1 only within ±σ: δ ± ρ, and γ(1 ± σ) in place of γ. If ``tol`` is below the resolution of double precision
+(about 1e-14 · max|V|/(1−γ)), ``error_bound`` gives the accuracy that was reached.
 
 **Ties.** A greedy policy takes the lowest action whose value is within ``TIE`` = 1e-12 of the best, relative
 to the largest |V| + |r|. Terminal states have value 0 and policy 0; masked actions have value −inf.
@@ -188,7 +188,7 @@ def row_sum_error(mdp: FiniteMDP) -> float:
 
 
 def check_model(mdp: Any) -> FiniteMDP:
-    """Raise an error that explains how to create a model, unless the argument is one."""
+    """Return the argument if it is a model; otherwise, raise an error that explains how to create a model."""
     if not isinstance(mdp, FiniteMDP):
         raise TypeError(
             f"expected a FiniteMDP, got {type(mdp).__name__}; build one with FiniteMDP(P, rewards)"
@@ -380,8 +380,8 @@ def evaluate_policy(mdp: FiniteMDP, policy: Any, discount: float, *, tol: float 
     discount
         γ in [0, 1).
     tol
-        None for values that are exact up to rounding; a number to sweep until the error is provably within it, which
-        suits very large models.
+        None for values that are exact up to rounding; otherwise, sweeps continue until the error is provably at most
+        this number, which suits very large models.
 
     Returns
     -------

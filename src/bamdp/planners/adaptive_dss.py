@@ -27,7 +27,7 @@ This sample has the same expectation as the return above (the omitted terms, V(s
 mean) but less variance: steps on which a candidate agrees with the current policy contribute nothing. V is computed
 exactly, and in environments with a few dozen states so is the value of π_0(β_KH). In larger ones, that policy is
 simulated further in μ, without learning, and the same terms are summed until γ^k drops below a thousandth. In grid10
-and the maze this does not visibly increase the standard deviation and halves the running time. Each estimate of Q is
+and the maze, this halves the running time without visibly increasing the standard deviation. Each estimate of Q is
 therefore unbiased up to this truncation. The maximum over the estimates is biased upward; the bias shrinks as the
 number of models grows.
 
@@ -157,7 +157,7 @@ class RaceArrays(NamedTuple):
 
 @primitive
 def copy(source, target):
-    """Copy an array to another."""
+    """Copy one array to another."""
     for i in range(source.shape[0]):
         target[i] = source[i]
 
@@ -362,7 +362,9 @@ def follow(belief, space, params, race, c, choice, s, rng):
             row = s * n_actions + a
             if params.redraws or a != race.policy[0, s]:  # else the advantage is 0
                 r = model.reward[row]
-                if params.redraws:  # the reward is drawn from its predictive distribution, whose mean is
+                if (
+                    params.redraws
+                ):  # use the mean of the predictive distribution from which the reward is drawn
                     begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
                     r = verbs.expected_reward(R, row, model.index, model.prob, begin, end, background)
                 q += weight * (r + params.discount * row_value(model, row, race.base, mean) - race.base[s])
@@ -489,7 +491,7 @@ def _follow_all(belief, space, params, race, choice, s, rng):
 
 @inner
 def _compare(race, c, d):
-    """Return by how much candidate ``c`` is ahead of ``d``, the mean over all models, and the standard error."""
+    """Return the mean lead of candidate ``c`` over ``d`` across all models, and its standard error."""
     n, total, square = race.number[MODELS], 0.0, 0.0
     for m in range(n):
         ahead = race.returns[m, c] - race.returns[m, d]
@@ -667,7 +669,7 @@ class AdaptiveDSS(KernelPlanner):
             memory.params = memory.params._replace(**self._in_units(belief, unit))
 
     def _in_units(self, belief: Belief, unit: float) -> dict[str, Any]:
-        """Return the parameters that depend on the unit of rewards, among them u: by counts if there are any."""
+        """Return the parameters that depend on the unit of rewards, including u, which uses counts if any exist."""
         rule = BEBRule(1.0) if belief.transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0)
         return {"rule": rule, "tol": unit * float(self.tol), "trial_tol": unit * float(self.trial_tol)}
 

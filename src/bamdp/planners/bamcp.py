@@ -35,7 +35,7 @@ history: a child represents (a, s', r) if a transition has finitely many possibl
 as Normal), every reward would create its own child and no node would ever be revisited, so r is left out. The belief
 still learns from it along the simulation, but actions in the tree do not depend on it, which departs from the
 Bayes-optimal plan. If the belief over rewards shares its weights with the one over transitions (FiniteModels with
-rewards of their own), ``"rows"`` would break that coupling: it is rejected, and ``"auto"`` selects predictive.
+rewards of their own), ``"rows"`` would break that coupling, so it is rejected, and ``"auto"`` selects predictive.
 
 Guarantee: for rewards that are known or have finitely many outcomes, Q at the root converges in probability to the
 Bayes-optimal value for the horizon ``depth`` (Theorem 1 of the paper).
@@ -219,7 +219,7 @@ def simulate_histories(belief, model, params, tree, path, policy, s, n, rng):
                 a = rollout_action(policy, t, rng)
             else:
                 a = ucb_action(tree, space, node, t, params.exploration, rng)
-            # a simulated transition, pushed on the belief until the end of the simulation
+            # a simulated transition, pushed onto the belief until the end of the simulation
             row = t * n_actions + a
             if model is None:
                 t = verbs.advance(belief.transitions, row, rng)

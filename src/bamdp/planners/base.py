@@ -3,7 +3,7 @@
 A planner is a frozen dataclass that holds only hyperparameters. Everything an algorithm must remember between steps (a
 workspace, the current policy, a warm start) is in its *memory*, created by ``start`` and owned by the agent. The agent
 passes memory, belief, state and random numbers to ``act`` and ``plan``; ``plan`` receives copies, so calling it does
-not change the agent. Planners push simulated transitions on the belief and always pop them again.
+not change the agent. Planners push simulated transitions onto the belief and always pop them again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from bamdp._parameters import Declared
 
 MANY_OUTCOMES = 1_000_000  # larger numbers of rewards count as infinite
 STEP_SECONDS = 25e-9  # per simulated step
-OUTCOME_STEPS = 120.0  # simulated steps as long as one in a tree that bounds or samples values on the way
+OUTCOME_STEPS = (
+    120.0  # simulated steps taking as long as one in a tree that bounds or samples values on the way
+)
 PAIR_SECONDS = 250e-9  # to draw and solve a model, per state-action pair
 PAIR_BYTES = 400  # memory of an agent per pair
 
@@ -183,7 +185,7 @@ def known_range(belief: Belief, name: str, otherwise: str) -> tuple[float, float
 
 
 def auto_reach(steps: int, n_states: int, n_actions: int) -> int:
-    """Return the maximum planning horizon for ``"auto"``: ten steps per expected visit of a pair, but at least 100."""
+    """Return the maximum planning horizon for ``"auto"``: ten steps per expected visit to a pair, at least 100."""
     return max(100, 10 * steps // (n_states * n_actions))
 
 
@@ -291,7 +293,7 @@ class Planner(Declared):
         return self.plan(memory, belief, state, rng)
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
-        """Process a real transition, which the belief has already been updated with."""
+        """Process a real transition; the belief has already been updated with it."""
 
     def begin(self, memory: Any, belief: Belief, state: int) -> None:
         """Process the start of an episode in ``state``: the first one, or one after a termination or truncation."""
@@ -335,7 +337,7 @@ class Planner(Declared):
             memory.discount = discount
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
-        """Estimate time per decision and memory use; by default, of ``n_models`` models, or one if it has a prior."""
+        """Estimate time per decision and memory use; by default for ``n_models`` models, or one if it has a prior."""
         models = float(getattr(self, "n_models", self.uses_prior))
         return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 

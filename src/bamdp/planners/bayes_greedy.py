@@ -15,12 +15,12 @@ at most ``tol``. The action then loses at most γ/(1−γ)·tol in the model wit
 **BayesGreedy** has no bonus (certainty equivalence). It ignores the value of information, so it may settle on a
 suboptimal action; it explores only if the prior is optimistic. In a bandit it is the myopic rule.
 
-**EpsilonGreedy** does the same but sometimes acts at random. With n(s) earlier decisions in state s,
+**EpsilonGreedy** does the same but sometimes acts at random. After n(s) decisions in state s, let
 
-    ε(s) = ε / (1 + decay · n(s)),
+    ε(s) = ε / (1 + decay · n(s)).
 
-with probability ε(s) the action is drawn uniformly from the available actions (including the greedy one); otherwise it
-is that of BayesGreedy.
+With probability ε(s), the action is drawn uniformly from the available actions (including the greedy one); otherwise
+it is that of BayesGreedy.
 
 **Guarantee.** With ``decay`` > 0, Σ_n ε/(1 + decay·n) diverges while ε(s) goes to 0: greedy in the limit with infinite
 exploration (GLIE; Singh, Jaakkola, Littman & Szepesvári 2000). In a communicating MDP every pair is then tried

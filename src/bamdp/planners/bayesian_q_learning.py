@@ -38,10 +38,10 @@ posterior treats each R' as independent evidence although successive values are 
 method is exact except for the normality assumption.
 
 **What to expect.** The Q values of a state differ by only about a fraction 1−γ of their magnitude, whereas the prior
-must span their full range. Sampling therefore acts almost uniformly for the first (magnitude/difference)² visits;
-use a ``spread`` near 0.01 with it. vpi performs better within the thousand steps of our tables, and with it mixture
-updates outperform moment updates (349 versus 271 on chain, 305 versus 260 on double_loop, 21 versus 15 on grid5).
-Sampling with ``spread`` 0.01 and mixture updates earns 202, 331 and 21.
+must span their full range. Sampling therefore acts almost uniformly for the first (magnitude/difference)² visits,
+so use it with a ``spread`` near 0.01. vpi performs better within the thousand steps of our tables, and with it
+mixture updates outperform moment updates (349 versus 271 on chain, 305 versus 260 on double_loop, 21 versus 15 on
+grid5). Sampling with ``spread`` 0.01 and mixture updates earns 202, 331 and 21.
 
 **Departures.** The paper sets its priors by hand. Here μ0 and β are derived from the range of rewards unless specified:
 returns lie in [r_min, r_max]/(1−γ), an interval of width W; μ0 is 0.2 W above the lowest return, √Var[μ] = 0.3 W, λ = 1

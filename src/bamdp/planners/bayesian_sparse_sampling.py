@@ -5,7 +5,7 @@ from the root, which choose actions by Thompson sampling:
 
     at a decision node (s, β)   draw a model μ ~ β and take the action that is optimal for μ in s
     at its outcome node (s, β, a)  draw r, s' from the predictive; go to the child of that outcome, or,
-                                   if there is none yet, make it: a new leaf, where the descent ends
+                                   if there is none yet, create it as a new leaf, where the descent ends
 
 A descent also ends at the depth limit and in terminal states. Values are then backed up from the leaves:
 
@@ -73,8 +73,8 @@ class OutcomeTreeParams(NamedTuple):
 def grow_outcomes(belief, workspace, params, tree, worth, s, n, rng):
     """Grow a tree from state ``s`` by ``n`` descents.
 
-    COUNT of a node is the number of draws of this outcome, ``tries`` that of an action. ``worth``, float64 [M], holds
-    node values: this function sets those of leaves, :func:`back_up_outcomes` all of them.
+    The COUNT of a node is the number of draws of its outcome, ``tries`` that of an action. ``worth``, float64 [M],
+    holds node values: this function sets those of leaves, and :func:`back_up_outcomes` sets all of them.
     """
     trees.open_node(tree, trees.plant_root(tree, s), 0.0)
     worth[ROOT] = 0.0

@@ -31,8 +31,8 @@ then fails to converge. With equal bounds at the leaves, every trajectory leads 
 
 Departures from that program (acguez/bamcp): ``depth`` counts the root's action, so the program's D is depth − 1. The
 program runs max(1, sims / C) trajectories per successor, where "sims" is a command-line argument; here
-``n_trajectories`` is that number itself. The program's V_min is 0 regardless of the rewards. Here a trajectory stops
-once U = L instead of continuing to the limit.
+``n_trajectories`` is the number per successor. The program's V_min is 0 regardless of the rewards. Here a trajectory
+stops once U = L instead of continuing to the limit.
 
 Successors are distinguished by next state and reward, so unknown rewards may be continuous but must be bounded.
 """
@@ -161,7 +161,7 @@ def bound_successor(belief, params, tree, bounds, roots, root, a, c):
 
 @primitive
 def _descend(belief, params, tree, bounds):
-    """Follow one trajectory, pushing it on the belief, and return its number of steps."""
+    """Follow one trajectory, pushing it onto the belief, and return its number of steps."""
     n_actions = belief.space.allowed.shape[1]
     node, d = np.int64(ROOT), 0
     while True:
@@ -250,7 +250,7 @@ def _draw_successors(belief, params, tree, bounds, node, a):
 
 @primitive
 def _widest(tree, bounds, node, a):
-    """Return the successor with the largest count · (U − L), ties at random, or NO_NODE if all bounds have met."""
+    """Return the successor with the largest count · (U − L), breaking ties at random; NO_NODE if all have met."""
     most, widest, ties = 0.0, np.int64(NO_NODE), 1
     for child in range(tree.child[node, a], tree.child[node, a] + tree.tries[node, a]):
         width = tree.node[child, trees.COUNT] * (bounds.node[child, UPPER] - bounds.node[child, LOW])
@@ -277,7 +277,7 @@ def _back_up(tree, bounds, params, node, a):
 
 @primitive
 def _bound_node(tree, bounds, node):
-    """Compute U(s) and L(s) after its actions have been bounded."""
+    """Compute U(s) and L(s) of a node whose actions have been bounded."""
     if tree.child[node, 0] != trees.UNOPENED:
         upper, lower = -np.inf, -np.inf
         for a in range(tree.value.shape[1]):

@@ -108,7 +108,7 @@ def hopeful_model(belief, eta, rows, hopes):
         rows.span[row, 1] = end + 1
         s2 = hopes.target[row]
         if rows.background[row] == 0.0 and not is_listed(rows.index, at, end, s2):
-            s2 = rows.index[at]  # its optimistic successor has become impossible
+            s2 = rows.index[at]  # the previous optimistic successor has become impossible
         _aim(R, row, rows, hopes, s2)
         at = end + 1
 

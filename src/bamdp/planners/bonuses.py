@@ -8,8 +8,8 @@ model with a bonus that decreases with the number of observations of a pair:
 n(s, a) is the number of observations and n₀(s, a) the prior count.
 
 **Prior count.** For Dirichlet rows n₀ = Σ_{s'} α(s'), which is Sα for a symmetric prior. A row of the sparse prior is a
-Dirichlet row with n₀ = kα given the size k of its support, so the harmonic mean under the posterior of k is used,
-1/(n₀+n) = E[1/(kα+n)], which is also the step size by which one transition moves the row's mean. Mixtures use the
+Dirichlet row with n₀ = kα given the size k of its support, so the harmonic mean under the posterior over k is used,
+1/(n₀+n) = E[1/(kα+n)]; this is also the step size by which one transition moves the row's mean. Mixtures use the
 harmonic mean over their components. Finite sets of models have no counts and are rejected.
 
 **Guarantee.** In the original (undiscounted, horizon H, rewards in [0, 1]) the bonus b = 2H² makes the planner act

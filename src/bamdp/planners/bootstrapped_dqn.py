@@ -9,8 +9,8 @@ of Adam on a batch of B transitions from the replay memory (the same for all net
 where the target Q⁻_n is a copy of Q_n, refreshed every ``target_period`` steps. Terminal transitions have no
 continuation value. As in the original's defaults, there are no bootstrap masks and no reward noise: the networks differ
 only in their priors and initial parameters. At the start of each episode one network is drawn, and its greedy policy,
-*frozen at that time*, is followed until the end. Deep exploration results from the disagreement of the ensemble in
-regions without data, which the priors maintain.
+*frozen at that time*, is followed until the end. Deep exploration results from the ensemble's disagreement in
+regions without data, a disagreement that the priors maintain.
 
 **Reference implementation.** The algorithm is that of ``bsuite.baselines.jax.boot_dqn`` with its default parameters
 (those below, with a discount of .99) on one-hot observations such as those of deep sea. Two of its peculiarities are
@@ -281,7 +281,7 @@ class BootstrappedDQN(KernelPlanner):
         memory.up_to_date[:] = True
 
     def _catch_up(self, memory: DQNMemory, belief: Belief, rng: np.ndarray, until: int) -> None:
-        """Train on the transitions up to, but excluding, number ``until`` that have not been used yet."""
+        """Train on all transitions not yet used, up to but excluding number ``until``."""
         while memory.n_learned < until:
             memory.n_learned += 1
             size = min(memory.n_learned, self.replay_size)

@@ -12,14 +12,14 @@ tried for the B-th time and thus becomes *known*. Then all K models are redrawn.
 rows of the same model. If a sampled row is optimistic with reasonable probability, the probability that V is optimistic
 grows quickly with K, and optimism drives exploration. The models are redrawn at most S·A times.
 
-**Guarantee.** For K of the order S²A/δ · log(...) and B large enough for the posterior to have concentrated, the
+**Guarantee.** For K of the order of S²A/δ · log(...) and B large enough for the posterior to have concentrated, the
 behaviour is ε-optimal for the true model on all but a number of steps polynomial in S, A, B, 1/ε, 1/(1−γ), with
 probability 1−δ over the prior. In practice K is 2 to 20 and B about 10 (with K = 5, the best of 2, 5, 10 and 20 on
 average over chain, double_loop and grid5).
 
 **Departures.** None in the algorithm. The merged MDP is solved by warm-started modified policy iteration until the span
 of the updates in one sweep is at most ``tol``, so the policy loses at most γ/(1−γ)·tol in it. Models are also redrawn
-when a state turns out to be terminal or an action not to exist. Visits are counted from the agent's creation. Any prior
+when a terminal state or missing action is discovered. Visits are counted from the agent's creation. Any prior
 can be used; models with dependent rows are drawn as a whole.
 
 **Several models in one layout.** K models with S states and A actions are stored as one model with K·A actions per
@@ -49,7 +49,7 @@ transitions are uninformative.
 With K = 1 and δ = 0 this is Thompson sampling with a draw at every step.
 
 **Guarantee.** The values of the merged MDP are optimistic with a probability that grows with K (see BOSS); Castro &
-Precup bound the difference between the value of a drawn model and of the mean model by the posterior variances.
+Precup bound the difference between the value of a drawn model and that of the mean model by the posterior variances.
 
 **Departures.** Every pair has K sampled rows, as in the comparisons that this library reproduces, whereas the original
 draws max_{s'} ⌈σ(s')²/ε⌉ rows per pair. The threshold uses "≥" instead of ">", so δ = 0 redraws at every step. The
@@ -77,7 +77,7 @@ from bamdp.beliefs.kernels import check_space, sample_into, skip_row
 from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
-THEN = "then."  # prefix, in files, of the names of an earlier posterior's arrays
+THEN = "then."  # in files, the prefix of the names of an earlier posterior's arrays
 FIRST_REWARDS = 2  # pooled rewards have no scale until more than this many have been seen
 
 
@@ -203,7 +203,7 @@ class BOSS(MergedPlanner):
 
 @kernel
 def row_moments(belief, row, index, mean, variance):
-    """Write means and variances of a row's listed probabilities like verbs.moments_row; return the remaining moments.
+    """Write the means and variances of a row's listed probabilities as verbs.moments_row does; return the rest.
 
     Returns (end, mean, variance, mean and variance of the expected reward), where mean and variance are those of the
     unlisted outcomes.
@@ -260,7 +260,7 @@ class SBOSS(MergedPlanner):
         if memory.due:
             call = memory.then.call
             memory.then = belief.copy()
-            memory.then.call = call  # which knows the types of the arrays
+            memory.then.call = call  # it already knows the types of the arrays
         return super().act(memory, belief, state, rng)
 
     def plan(self, memory: MergedMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:

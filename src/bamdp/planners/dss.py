@@ -15,7 +15,7 @@ and only the root returns the argmax; returns are discounted from the node (c = 
 the additional factor c = γ^h. Terminal states end a sample with value 0.
 
 The tree is traversed depth first using an explicit stack of H levels. Only one branch exists at a time, so steps are
-pushed on the belief along the branch and popped when backtracking. Each level stores a single policy, because the N
+pushed onto the belief along the branch and popped when backtracking. Each level stores a single policy, because the N
 policies of a node are drawn one at a time from the same belief.
 
 With more than ``WHOLE_MODELS`` states, a generator that reads few rows of a model (RTDP) receives models whose rows are

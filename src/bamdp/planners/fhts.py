@@ -8,19 +8,19 @@ For a hyper-state ω = (s, β) after h steps, where β is the belief at that poi
 
 where ω' = (s', β updated with s, a, r, s'). This is the Bayes-optimal value for H steps, exact up to rounding; later
 steps contribute at most γ^H max|r| / (1−γ). Algorithm 1 as printed omits E[r] and γ and does not cover learned rewards.
-Here these are enumerated like next states, so a reward model must have finitely many outcomes.
+Here learned rewards are enumerated like next states, so a reward model must have finitely many outcomes.
 
 **Merging.** Beliefs do not depend on the order of the data. The multiset of (s, a, r, s') pushed since the root
-therefore determines the hyper-state: its size is h, and s is the state that was entered once more than it was left (or
+therefore determines the hyper-state: its size is h, and s is the state entered one more time than it was left (or
 the root's state). The multiset's 128-bit fingerprint consists of two sums, modulo 2^64, of SplitMix64 words of its
 members and serves as the key of a hash table of values. Two of n hyper-states share a fingerprint with probability
 about n²/2^129: below 3e-26 for four million. On a bandit with A arms, there are O(H^2A) hyper-states over H steps
 instead of (2A)^H histories.
 
-The tree is traversed depth first using an explicit stack. Only one branch exists at a time, so steps are pushed on the
-belief along the branch and popped when backtracking. The table is sized for the maximum number of hyper-states: with n
-possible transitions, h steps lead to at most n^h hyper-states and to at most as many as there are multisets of size h
-over n elements.
+The tree is traversed depth first using an explicit stack. Only one branch exists at a time, so steps are pushed onto
+the belief along the branch and popped when backtracking. The table is sized for the maximum number of hyper-states:
+with n possible transitions, h steps lead to at most n^h hyper-states and to no more than the number of multisets
+of size h over n elements.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ValueTable(NamedTuple):
     word: np.ndarray  # uint64 [L, 2]: L, the number of slots, is a power of two
     value: np.ndarray  # float64 [L]
     used: np.ndarray  # bool [L]
-    size: np.ndarray  # int64 [3]: STORED, MERGED (visits that found one), MOST_STORED
+    size: np.ndarray  # int64 [3]: STORED, MERGED (visits that found a stored value), MOST_STORED
 
 
 @primitive

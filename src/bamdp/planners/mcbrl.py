@@ -20,8 +20,8 @@ and, up to sampling error, a lower bound on V*_β. The optimal policy of the mea
 policy is optimised for the K models themselves rather than for their average. Ties always go to the lowest action.
 
 T is the smallest number of stages for which the remainder γ^T (r_max − r_min)/(1−γ) is at most ``tol`` times r_max −
-r_min, the range of the rewards of the K models and 0. V_{k,T+1} = min(0, r_min)/(1−γ) is below the value of any policy
-in these models, so the lower bound holds for every T.
+r_min, the width of the range spanned by 0 and the rewards of the K models. V_{k,T+1} = min(0, r_min)/(1−γ) is below
+the value of any policy in these models, so the lower bound holds for every T.
 
 **Guarantee.** The two averages converge to bounds on V*_β at rate 1/√K as K grows. Neither policy is Bayes-optimal: the
 upper one is optimistic about learning, the lower one plans as if the agent would never learn.
@@ -132,8 +132,8 @@ class MCBRL(Redrawing):
         The policy to follow: that of the ``"upper"`` or of the ``"lower"`` bound.
     resample
         When to draw new models: ``"step"``, a number of steps, ``"episode"``, or ``"discount"`` (with probability 1−γ
-        at each step). Models are always redrawn after an episode and when a state turns out to be terminal or an action
-        not to exist.
+        at each step). Models are always redrawn after an episode and when a terminal state or missing action
+        is discovered.
     tol
         Accuracy of the bounds.
 

@@ -16,7 +16,8 @@ agent acts optimally in the mean model with k u(s, a) added to the reward of eve
 
 Var[P Ȳ] is exact for Dirichlet rows, where Σ Var[p] / (1 − Σ p̄²) = 1/(n₀ + n + 1). Other rows are approximated by the
 covariance of a Dirichlet distribution with the same total variance. If rewards are learned for each next state, the
-product of both uncertainties, Σ Var[p] Var[r], is neglected, and what a row spreads over all states pays its mean.
+product of both uncertainties, Σ Var[p] Var[r], is neglected, and any mass that a row spreads over all states is
+assumed to pay the row's mean reward.
 
 **Units.** u scales with the rewards: multiplying all rewards by a constant multiplies Q by it, and without terminal
 states adding c to all rewards adds c/(1 − γ) to Q. The agent does not explore what it already knows, however rarely it
@@ -112,7 +113,7 @@ def write_uncertainty(belief, workspace, discount, uncertainty):
 def decide(belief, workspace, discount, optimism, tol, values, uncertainty, s, q):
     """Write Q(s, ·) to ``q`` (NaN: no such action) and return the best action.
 
-    ``values``, float64 [2, S], holds V̄ and max Q of the last decision and is updated to those of this one.
+    ``values``, float64 [2, S], holds V̄ and max Q of the last decision and is overwritten with those of this one.
     """
     rows, solver = workspace.rows, workspace.solver
     mean_model(belief, rows)

@@ -60,7 +60,7 @@ class QLearning(KernelPlanner):
     learning_rate
         η, in (0, 1].
     power
-        Decay of the learning rate: η / n^power at the n-th visit of a pair. 0 means a constant rate; values converge
+        Decay of the learning rate: η / n^power at the n-th visit to a pair. 0 means a constant rate; values converge
         for powers in (1/2, 1].
     epsilon
         Probability of a uniformly random action, in [0, 1].

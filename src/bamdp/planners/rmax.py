@@ -15,9 +15,9 @@ an unknown pair and learns, or is already near-optimal (implicit "explore or exp
 model therefore changes at most S·A times; it is solved only then, warm-started from the last values. With ``refine``,
 the frequencies of known pairs continue to be updated, and every visit to a known pair requires a new solution.
 
-**Guarantee.** PAC: for m of the order S/(ε²(1−γ)⁴) up to logarithms, with high probability the policy is ε-optimal on
-all but polynomially many steps (Brafman & Tennenholtz 2002 for average reward and games; Kakade 2003 and Strehl, Li &
-Littman 2009 for discounted MDPs). Such values of m are impractically large. A small m can freeze a wrong model
+**Guarantee.** PAC: for m of the order of S/(ε²(1−γ)⁴) up to logarithms, with high probability the policy is ε-optimal
+on all but polynomially many steps (Brafman & Tennenholtz 2002 for average reward and games; Kakade 2003 and Strehl,
+Li & Littman 2009 for discounted MDPs). Such values of m are impractically large. A small m can freeze a wrong model
 permanently, which ``refine`` prevents; a large m spends all steps on exploration. The default m = 2 was the best of {1,
 2, 3, 5, 10, 20} by share of the optimal return, averaged over chain, double_loop, grid5 and grid10 (γ = .95; it earns
 300, 388, 64 and 40, or 368, 388, 72 and 45 with ``refine``).

@@ -77,7 +77,7 @@ class ThompsonSampling(Redrawing):
     resample
         When to draw a new model: ``"step"`` (every step), a number n (every n steps), ``"episode"`` (when an episode
         has ended), or ``"discount"`` (with probability 1−γ at each step). A model is always redrawn after an episode
-        and when a state turns out to be terminal or an action not to exist.
+        and when a terminal state or missing action is discovered.
     tol
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
     """

@@ -9,7 +9,7 @@ A hyper-state below a choice is one of its outcomes: a sampled rollout, a sample
 next states. The ``value`` of a choice is its Q. The edge into a hyper-state has the ``reward`` collected along it and
 the ``path`` of visited states.
 
-A depth-first search writes its nodes to a :class:`TreeRecord` if its memory has one; if that is None, the search is
+A depth-first search writes its nodes to a :class:`TreeRecord` if its memory has one; otherwise, the search is
 compiled without the recording code. UCT, BFS3 and Bayesian sparse sampling grow a :class:`HistoryTree` selectively,
 which :func:`record_histories` copies to a record.
 """
@@ -220,7 +220,8 @@ def record_histories(record, tree, values, q, counts, choice, below, share):
 
     ``values``, float64 [M, 2], and ``q``, float64 [M, A, 2], hold the value and lower bound of each node and action;
     actions whose value is NaN are left out. ``counts``, int64 [M, A], holds the samples of each action. The tree's root
-    goes below the choice ``below`` of the record with the given share, or becomes the record's root (NO_NODE).
+    goes below the choice ``below`` of the record with the given share or, if ``below`` is NO_NODE, becomes the root
+    of the record.
     ``choice``, int64 [M, A], is written to: the record's node for each action.
     """
     for i in range(tree.used[NODES]):

@@ -37,8 +37,8 @@ def phase_portrait(
 ) -> Axes:
     """Plot the expected change of two coordinates as arrows, and its uncertainty as a colour.
 
-    The colour is the predictive standard deviation of the change relative to the width of the axis, the larger of both
-    coordinates; dark means uncertain. Dots are visited states.
+    The colour is the predictive standard deviation of the change relative to the width of the axis, for the
+    coordinate where this is larger; dark means uncertain. Dots are visited states.
 
     Parameters
     ----------

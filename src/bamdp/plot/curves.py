@@ -37,7 +37,7 @@ def learning_curve(
     Parameters
     ----------
     runs
-        A `Run`, a list of runs, a `Batch` of `run_many`, or an array of rewards [T] or [R, T]; or a dictionary from
+        A `Run`, a list of runs, a `Batch` from `run_many`, or an array of rewards [T] or [R, T]; or a dictionary from
         labels to these.
     window
         Number of steps to average; by default 200 (500 for runs of 10 000 steps or more), and at most a fifth of a run.
@@ -81,8 +81,8 @@ def returns(
     Parameters
     ----------
     runs
-        A `Run`, a list of runs, or a `Batch` of `run_many`; or a dictionary from labels to these. A line begins once
-        all of its runs have completed an episode.
+        A `Run`, a list of runs, or a `Batch` from `run_many`; or a dictionary from labels to these. A line begins
+        once all of its runs have completed an episode.
     episodes
         The number of returns to average.
     optimum
@@ -119,7 +119,7 @@ def comparison(results: Any, *, optimum: Any = None, title: str = "", ax: Axes |
     Parameters
     ----------
     results
-        The result of `bamdp.compare`; or a dictionary from labels to batches of `run_many` or total rewards [R].
+        The result of `bamdp.compare`; or a dictionary from labels to batches from `run_many` or total rewards [R].
     optimum
         The expected total reward of an optimal policy, plotted as a line; by default taken from the result of
         `bamdp.compare`.
@@ -208,7 +208,7 @@ def _finish(axes: Axes, runs: Mapping[str, Any], title: str, optimum: float | No
 
 
 def _labelled(runs: Any) -> dict[str, Any]:
-    """Return runs by label; runs that are not a dictionary get an empty label."""
+    """Return runs by label; runs not given as a dictionary get an empty label."""
     runs = getattr(runs, "batches", runs)
     if not isinstance(runs, Mapping):
         return {"": runs}

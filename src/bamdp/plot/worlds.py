@@ -53,7 +53,7 @@ def values(
     Parameters
     ----------
     env
-        An environment of this library or of Gymnasium, or its name.
+        An environment from this library or Gymnasium, or its name.
     values
         An array [S], a `Solution`, or an `Agent`, for the optimal values of its belief's mean model; None for no
         values. For a bandit, a number for each arm.
@@ -85,7 +85,7 @@ def policy(
     Parameters
     ----------
     env
-        An environment of this library or of Gymnasium, or its name.
+        An environment from this library or Gymnasium, or its name.
     policy
         An array [S] (-1 for no action), a `Solution`, or an `Agent`, for ``agent.policy()``, the optimal policy of its
         mean model. (The agent may act differently in order to learn; see ``agent.plan(state)``.)
@@ -95,7 +95,7 @@ def policy(
         The title; by default it names the source of the policy.
     """
     world = _numbered(env)
-    chart = _is_chart(world.layout())  # of only one quantity
+    chart = _is_chart(world.layout())  # charts show only one quantity
     known = policy if isinstance(policy, (Agent, Solution)) and not chart else None
     title = _whose(policy, "policy") if title is None else title
     if visited is None and isinstance(policy, Agent):
@@ -232,7 +232,7 @@ def _draw_chart(axes: Axes, data: dict[str, Any], given: Any, seen: Any, label: 
     known = x if seen is None or arms else x[seen[x]]
     dots: Any = {"color": style.COLOURS[0], "marker": "o", "linewidth": 0.0}
     drawn = "default" if label else "steps-mid"
-    if not arms:  # which have no order
+    if not arms:  # arms have no order
         axes.plot(x, given[x], color=style.COLOURS[0], linewidth=0.8, alpha=0.5, drawstyle=drawn)
     axes.plot(x, given[x], markerfacecolor="white", label="never visited", **dots)
     axes.plot(known, given[known], label="visited", **dots)

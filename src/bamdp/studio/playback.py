@@ -1,10 +1,10 @@
 """Choice of a run, its playback (play, step, rewind and jump), and the stage that holds one or two runs.
 
-Time t is the number of completed steps. The run equals that of :func:`bamdp.runs.run_one` with the same setting and
-replicate. Going back restores the latest copy of the agent at or before the requested step, and replays from there.
-Planners are deterministic given their random stream; where a time budget makes them non-deterministic, the recorded
-actions are repeated. The environment needs no copies: replaying it from its seed and the actions takes a microsecond
-per step.
+Time t is the number of completed steps. The run is identical to that of :func:`bamdp.runs.run_one` with the same
+setting and replicate. Going back restores the latest copy of the agent at or before the requested step, and replays
+from there. Planners are deterministic given their random stream; where a time budget makes them non-deterministic,
+the recorded actions are repeated. The environment needs no copies: replaying it from its seed and the actions takes a
+microsecond per step.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Limits:
 
 
 def make_discrete(spec: str) -> World:
-    """Create an environment; those with continuous observations cannot be shown."""
+    """Create an environment; environments with continuous observations cannot be shown."""
     env = make_world(spec)
     if env.system is not None:
         raise ValueError(

@@ -1,13 +1,14 @@
 """Sessions that control and supervise the runs watched in each tab.
 
 A session owns one worker process and one task that schedules its work: moving to a requested step, playing at the
-selected speed, or explaining the next decision. For each kind of event, the session keeps the latest and sends it when
-the tab is ready. A slow tab thus skips frames instead of falling behind, and a reloaded tab receives everything again.
+selected speed, or explaining the next decision. For each kind of event, the session keeps the latest event and sends
+it when the tab is ready. A slow tab thus skips frames instead of falling behind, and a reloaded tab receives
+everything again.
 
-Workers are processes because compiled planners hold the GIL while planning, so that threads would freeze every tab. A
+Workers are processes because compiled planners hold the GIL while planning, so threads would freeze every tab. A
 process can also be killed if a planner takes too long. Requests are tuples (verb, arguments...) that name methods of a
 :class:`~bamdp.studio.playback.Stage`. Answers are (kind, data) with kind ``"done"`` or ``"failed"``, preceded by any
-number of ``"note"``.
+number of ``"note"`` answers.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ check).
 
     v*(s) − E v^DSS(s)  ≤  C̄ S_K  +  2 γ^K / (1 − γ)  +  X,
 
-where C̄ = E D(μ, μ') for two independent models of the belief (:func:`bamdp.theory.estimate_c`), and X is the loss due
-to comparing candidates by only M sampled returns each. With g = γ^K and c = √(ln(2N) / (2M)),
+where C̄ = E D(μ, μ') for two independent models from the belief (:func:`bamdp.theory.estimate_c`), and X is the loss
+due to comparing candidates by only M sampled returns each. With g = γ^K and c = √(ln(2N) / (2M)),
 
     b_H = x_H = 0,    b_h = c R_{K(H−h)} + g b_{h+1},    x_h = 2 b_h + g x_{h+1},    X = x_0       (0 for N = 1).
 
@@ -31,8 +31,8 @@ optimal for the models from which they are computed. The bound makes no assumpti
 not need the anytime term of Theorem 1, because Lemma 2 compares Thompson sampling directly with the Bayes-optimal
 policy. The theory page of the documentation contains the proof and a comparison with Theorem 1.
 
-**Appendix C's rule for K.** The paper requires that the terms of Theorem 1 that depend on K do not exceed the sampling
-term, bounds ln 1/(1 − γ^K) by 1/(1 − γ), and obtains
+**Appendix C's rule for K.** The paper requires the K-dependent terms of Theorem 1 not to exceed the sampling term,
+bounds ln 1/(1 − γ^K) by 1/(1 − γ), and obtains
 
     f(K) = (ε₀ + C) K + γ^K  ≤  B = √( ln(M/δ) / (8N) ),
 
@@ -242,7 +242,7 @@ def corrected_model_error(n_steps: int, discount: float) -> float:
 
 
 def corrected_thompson_error(n_steps: int, discount: float, c: float) -> float:
-    """Return the loss of K-step Thompson sampling against the Bayes-optimal policy, C̄ S_K + 2 γ^K / (1 − γ).
+    """Return the loss of K-step Thompson sampling relative to the Bayes-optimal policy, C̄ S_K + 2 γ^K / (1 − γ).
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 **C.** The proof of Lemma 2 uses Assumption 2 only to bound by C the expected disagreement
 
-    C̄ = E D(μ, μ'),    D(μ, μ') = max_{s,a} ‖P_μ(·|s,a) − P_μ'(·|s,a)‖₁,    μ, μ' independent draws of the belief,
+    C̄ = E D(μ, μ'),    D(μ, μ') = max_{s,a} ‖P_μ(·|s,a) − P_μ'(·|s,a)‖₁,    μ, μ' independent draws from the belief,
 
 which is estimated by the mean over sampled pairs. If rewards are learned as well, 2 |r_μ(s,a) − r_μ'(s,a)| is added
 inside the maximum: the sum is an upper bound on the distance between the joint distributions of the next state and a
@@ -69,7 +69,7 @@ Seen = tuple[int, int, float, int]  # s, a, r, s2
 
 @dataclass(frozen=True)
 class SampleMean:
-    """A sample and its mean as an estimate.
+    """A sample whose mean serves as an estimate.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class SampleMean:
 
 @dataclass(frozen=True)
 class Loss(SampleMean):
-    """The loss of a planner against the Bayes-optimal policy, v*_T − v_T, estimated from runs.
+    """The loss of a planner relative to the Bayes-optimal policy, v*_T − v_T, estimated from runs.
 
     Attributes
     ----------
@@ -337,7 +337,7 @@ def bayes_loss(
     seed
         Seed of all runs; run i uses the same seeds as replicate i of :func:`bamdp.runs.run_setting`.
     exact
-        A cache of exact values, for further calls with the same belief and discount factor.
+        A cache of exact values, to be reused in further calls with the same belief and discount factor.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 A cell is created with its first reward, so memory grows with the data. The cells of a row form a linked list, newest
 first: a single cell if rewards are by pair, one for each observed next state if they are by next state. A push logs the
-old statistics and a pop restores them, so that undoing is exact to the bit. A cell created by a push is the last in the
+old statistics and a pop restores them, so undoing is bit-for-bit exact. A cell created by a push is the last in the
 table and the first in its row's list, so the pop only has to unlink it.
 
 Rows that lead from the end of an episode to the next start are known to pay nothing: they are FREE.
@@ -37,7 +37,7 @@ FREE = -2  # no cell: the row is known to pay nothing
 NEXT_STATE, AFTER = 0, 1  # columns of Cells.link
 LOGGED_CELL, LOGGED_ROW = 0, 1  # columns of Cells.log
 USED, LOGGED = 0, 1  # entries of Cells.top
-SMALL_MASS = 1e-9  # background mass up to this gets the mean reward, not one drawn for each next state
+SMALL_MASS = 1e-9  # background mass up to this gets the mean reward, not a separate draw for each next state
 
 
 @posterior_part(learned=("stats", "link", "head", "top"))

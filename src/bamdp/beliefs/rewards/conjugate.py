@@ -12,16 +12,16 @@ still unknown numbers. Then P(v) holds for each of the K values seen anywhere, a
     P(something new) = (V − K) α / (c + n)
 
 because a Dirichlet distribution can be lumped: the seen values together with the lump of all others are Dirichlet
-again. Hence a value paid by one pair is expected of all others, and the probability of a new value falls with every
-reward of the pair itself. A new value takes the next free slot. If no slot is left, the reward is rejected with the
-advice to raise ``max_values``.
+again. Hence a value paid by one pair is expected of all other pairs, and the probability of a new value falls with
+every reward of the pair itself. A new value takes the next free slot. If no slot is left, the reward is rejected with
+the advice to raise ``max_values``.
 
 *In planning*, a new value needs a number before it has been observed: ``unseen``, which is part of the prior. If it is
 high, untried actions remain worth trying for quite a while (a pair's probability of a new value falls like c/n). If it
 is at the usual level of rewards, it gives no reason to explore. If an observed value equals this stand-in, the stand-in
 moves to the next floating-point number, so that the two stay distinct.
 
-*Evidence.* A new value counts with the probability of *something new*. The density of its number is left out, because
+*Evidence.* A new value contributes the probability of *something new*. The density of its number is left out, because
 it is the same for all models under comparison.
 
 **Normal rewards** with unknown mean and precision, under the Normal-Gamma prior. With r | μ, τ ~ N(μ, 1/τ),

@@ -21,7 +21,7 @@ all estimates; adding a constant adds it to m.
 
 Location, effects and scales are estimated from all cells together (empirical Bayes). Let T² be the variance of all N
 rewards, C the number of cells, W the sum of squares within cells, d_c = τ² + σ²/n_c, and o_c the sum of m and of all
-effects on c but the one in question. One sweep computes, for one group after the other,
+effects on c but the one in question. One sweep computes, for each group in turn,
 
     σ² = (W + ν ρ T²) / (N − C + ν),
     ŷ_a = Var[y_a] Σ_{c of a} (r̄_c − o_c)/d_c,        1/Var[y_a] = 1/τ_y² + Σ_{c of a} 1/d_c,
@@ -30,8 +30,8 @@ effects on c but the one in question. One sweep computes, for one group after th
     τ² = (max(0, Σ_c (r̄_c − m − Σ effects)² − σ² Σ_c 1/n_c) + κ T²/6) / (max(0, C − 1 − k) + κ),
 
 where k = Σ (1 − Var[effect]/τ_g²) is the effective number of effects that the data determine. Weak prior terms, in
-units of T² itself (ν = 1, ρ = ½, κ = 2), prevent estimates of 0 for a scale from few data. A sweep follows every reward
-or, if there are many cells, every C/``CELLS_PER_SWEEP`` rewards.
+units of T² itself (ν = 1, ρ = ½, κ = 2), prevent a scale from being estimated as 0 from few data. A sweep follows
+every reward or, if there are many cells, every C/``CELLS_PER_SWEEP`` rewards.
 
 A pushed reward changes only its own cell: planning treats the other parameters as known, which makes rows independent.
 Next states that a row does not list have the average effect of a next state. As long as all rewards are equal they

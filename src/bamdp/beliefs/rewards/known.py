@@ -144,7 +144,7 @@ class KnownRewards(RewardModel):
 class ModelRewardsPosterior(NamedTuple):
     """Rewards of each model m: ``values[m, row * row_step + s2 * next_step]``."""
 
-    weights: Weights  # log and now are shared with the transition posterior, past and top are not
+    weights: Weights  # log_p and p are shared with the transition posterior, log and top are not
     values: np.ndarray  # float64 [L, S*A] or [L, S*A*S]
     expected: np.ndarray  # float64 [L, S*A]: E_m[r | row]
     next_step: int
@@ -208,7 +208,7 @@ class ModelRewardsPosterior(NamedTuple):
         return total
 
     def outcome(R, row, s2, i):
-        """Return the reward of model i and the total weight of all models that pay it, 0 if an earlier one does."""
+        """Return the reward of model i and the total weight of all models that pay it; 0 if an earlier model does."""
         r = _pays(R, i, row, s2)
         for m in range(i):
             if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:

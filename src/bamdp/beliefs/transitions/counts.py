@@ -21,7 +21,7 @@ NEXT, COUNT = 0, 1  # columns of Counts.pool
 POOL_END, LOG_END, WIDEST = 0, 1, 2  # entries of Counts.top
 NOT_SEEN = -1
 STAYED = -2  # in the log: the row did not move
-SEARCHED_OUTCOMES = 8  # up to this many outcomes a row is searched; beyond it, outcomes are marked
+SEARCHED_OUTCOMES = 8  # a row with up to this many outcomes is searched; beyond that, outcomes are marked
 
 
 @posterior_part(learned=("rows", "pool", "top"))
@@ -31,7 +31,7 @@ class Counts(NamedTuple):
     rows: np.ndarray  # int64 [S*A, 4]: start in the pool, distinct outcomes, capacity, total count
     pool: np.ndarray  # int32 [capacity, 2]: next state, count
     log: np.ndarray  # int64 [depth, 4]: row, slot (NOT_SEEN: a new outcome), old start (STAYED), old capacity
-    top: np.ndarray  # int64 [3]: end of the pool, length of the log, size of the widest row ever
+    top: np.ndarray  # int64 [3]: end of the pool, length of the log, size of the widest row so far
 
 
 def empty_counts(n_rows: int) -> Counts:

@@ -4,7 +4,7 @@ After n draws, ν(i) = (α_i + n_i) / (Σ α + n). The pool of the counts stores
 or, if prior counts are listed (an array ``[S, A, S]``), all possible outcomes from the start.
 
 A *symmetric* row has the same α for every state. With probability n/(Sα+n) the next outcome repeats a past one;
-otherwise it is uniform over all states, which is also how it is drawn. A posterior row is a Dirichlet over the seen
+otherwise it is uniform over all states, and it is drawn this way, too. A posterior row is a Dirichlet over the seen
 outcomes and the lump of unseen mass, and a symmetric Dirichlet divides the lump. If α is small, the lump is divided
 stick by stick in size-biased order (stick j takes a Beta(1+α, (u−j)α) share among u unseen outcomes, with labels
 uniform without replacement; this is the exact distribution) until less than 1e-12 of the row is left, which becomes

@@ -17,7 +17,7 @@ one update per transition:
   of G with probability p q_k / Σ q, where q are the parts of G(t).
 - Add these part probabilities to w, and p to g_a(d) and f_a(t) (at the first or last state, divide p among the
   displacements that lead there).
-- Set c = exp E[log c] over a grid, weighting each c by the probabilities that it gave to the outcomes so far.
+- Set c = exp E[log c] over a grid, weighting each c by the probabilities that it assigned to the outcomes so far.
 
 The update takes place when a transition is committed. Planning treats the parameters as known, which makes rows
 independent. A row lists the outcomes seen, and the displacements and targets that make up a share of ``LISTED`` of g_a
@@ -231,7 +231,7 @@ def _moments_row(T, row, index, mean, variance, at):
 
 @verbs.commit.register(HierarchicalPosterior)
 def _commit(T, row):
-    """Learn from the last pushed transition, which is committed before the next one is observed."""
+    """Learn from the most recent pushed transition, which is committed before the next one is observed."""
     counts = T.counts
     slot = counts.log[counts.top[LOG_END] - 1, 1]
     if slot == NOT_SEEN:

@@ -8,7 +8,7 @@ old weights are logged so that updates can be undone.
 of prior matters greatly in Bayes-adaptive planning, and a mixture lets the data choose among several priors.
 
 **Finite sets of models** (:class:`FiniteModels`): the alternatives are known models, stored one after another. Rows are
-not independent: one transition is informative about the whole model. Rewards may be evidence, too, see
+not independent: one transition is informative about the whole model. Rewards may be evidence, too; see
 :mod:`bamdp.beliefs.rewards.known`.
 """
 
@@ -300,7 +300,7 @@ class Mixture(Prior):
         return read_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
 
     def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> None:
-        """Return None; raise if a component brings rewards of its models, which do not apply to the others."""
+        """Return None; raise if a component has rewards for its own models, which do not apply to the others."""
         parts = zip(self.priors, transitions.parts)
         if any(prior.rewards_of_models(n_states, n_actions, part) is not None for prior, part in parts):
             raise ValueError("a mixture with FiniteModels does not use their rewards; say rewards=...")
@@ -410,7 +410,7 @@ class FiniteModels(Prior):
 
     mdps: Sequence[FiniteMDP]
     weights: Sequence[float] | None = None
-    result_version: ClassVar[int] = 2  # incremented if planners' results change with this prior only
+    result_version: ClassVar[int] = 2  # incremented when planners' results change for this prior only
 
     def __post_init__(self) -> None:
         mdps = tuple(self.mdps) if isinstance(self.mdps, Iterable) else ()

@@ -2,7 +2,7 @@
 
 **One support per row** (:class:`SparseDirichlet`): the hierarchical prior of Friedman & Singer (1999).
 
-A row over S states has a support of unknown size k with P(k) ∝ k^-β (or a given ``p_k``). The support is uniform among
+A row over S states has a support of unknown size k with P(k) ∝ k^-β (or a given ``p_k``). The support is uniform over
 the sets of size k, and its probabilities are Dirichlet(α). After n draws with k₀ distinct outcomes, up to factors that
 do not depend on k,
 
@@ -24,7 +24,7 @@ still uncertain, so the distribution of k is cached as well for n <= ``FEW_DRAWS
 
 In many environments, the actions of a state differ in the probabilities of the next states but not in which next states
 are possible: the neighbours of a cell, or the next link of a chain and its beginning. Here each state has a support of
-unknown size k, uniform among the sets of size k; on it, the rows of the A actions are independent, each Dirichlet(α).
+unknown size k, uniform over the sets of size k; on it, the rows of the A actions are independent, each Dirichlet(α).
 The transitions of one action therefore show where the others may lead. P(k) ∝ max(k, 2)^-β: a single next state for
 all actions is no more likely than two, since otherwise a few slips would soon suggest that actions make no difference.
 After n_a draws of action a, with k₀ distinct next states over all actions, up to factors that do not depend on k,
@@ -35,8 +35,8 @@ After n_a draws of action a, with k₀ distinct next states over all actions, up
 
 The posterior w of each state is stored and updated by Bayes' rule: a transition multiplies w_k by 1/(kα+n_a), and also
 by (k−k₀) if its next state is new. The possible sizes are all numbers up to ``EXACT_SIZES``, then some up to S, about a
-factor of √2 apart; each of these represents the sizes since the previous one. Thus w has few entries even if there are
-many states.
+factor of √2 apart; each of these also represents the sizes between it and the previous one. Thus w has few entries
+even if there are many states.
 
 All rows of a state in a sampled model need the same support, in whatever order they are drawn. Therefore ``choose``
 draws a number, and this number and the state determine the random stream that draws the state's support.
@@ -101,8 +101,8 @@ class SparsePosterior(NamedTuple):
     def movement(self) -> DirichletPosterior:
         """The rows as Dirichlet rows with α + n_i for every outcome, seen or not, for SBOSS.
 
-        The exact standard deviations are unsuitable: once a row seems to have one outcome, the chance of another makes
-        them as large as 1 − p̄, so that no number of visits ever counts as movement.
+        The exact standard deviations are unsuitable: once a row seems to have only one outcome, the chance of another
+        makes them as large as 1 − p̄, so that no number of visits ever counts as movement.
         """
         return as_symmetric(self)
 
@@ -355,8 +355,8 @@ class SharedPosterior(NamedTuple):
     def movement(self) -> DirichletPosterior:
         """The rows as Dirichlet rows with α + n_i for every outcome, seen or not, for SBOSS.
 
-        The exact standard deviations are unsuitable: once a row seems to have one outcome, the chance of another makes
-        them as large as 1 − p̄, so that no number of visits ever counts as movement.
+        The exact standard deviations are unsuitable: once a row seems to have only one outcome, the chance of another
+        makes them as large as 1 − p̄, so that no number of visits ever counts as movement.
         """
         return as_symmetric(self)
 
@@ -496,7 +496,7 @@ tally.register_row_verbs(SharedPosterior)
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSupport(Prior):
-    """Rows on a learned support of few next states, which all actions of a state share.
+    """Rows on a learned support of few next states, shared by all actions of a state.
 
     Examples
     --------
