@@ -67,7 +67,7 @@ def posterior_row(prob, begin, new, end, alpha, method, rng):
     """Draw a Dirichlet row with seen and unseen outcomes into ``prob[begin:end]``.
 
     Entries before ``new`` contain the concentrations of seen outcomes, all at least one. Unseen outcomes have
-    concentration ``alpha``, with ``method`` given by :func:`power_method`.
+    concentration ``alpha``, and ``method`` is the value of :func:`power_method`.
     """
     if method == BY_LOGARITHMS:
         for i in range(new, end):

@@ -1,7 +1,7 @@
 """Real-time dynamic programming (Barto, Bradtke & Singh 1995).
 
 A trial starts in a given state and lasts at most ``depth`` steps. At each visited state, it backs up only that state,
-V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (the lowest one in case of ties) and draws the
+V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (ties go to the lowest number) and draws the
 next state from the model. The trial ends in a terminal state. Only states that greedy policies visit from the start
 are ever touched, so a trial costs O(depth · A · entries per row), independent of the number of states.
 

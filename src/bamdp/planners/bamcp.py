@@ -55,7 +55,7 @@ for the horizon ``depth`` as the number of simulations grows (consistency of UCT
 
 Departures: rollouts, their Q-learner and the first action of a new node are those of BAMCP, so the two differ only in
 how next states are drawn. As shown above, their simulations have the same distribution. BAUCT updates the belief at
-every simulated step, so it costs more if updates are expensive. With independent rows updates are cheap: BAMCP then
+every simulated step, so it costs more if updates are expensive. With independent rows, updates are cheap; BAMCP then
 samples the same way, and both give identical results for the same seed.
 """
 

@@ -451,7 +451,7 @@ class FiniteModels(Prior):
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
-        """Return the space of the models, which must agree; arguments may add terminal states and remove actions."""
+        """Return the space shared by all models; arguments may add terminal states and remove actions."""
         mine = self.mdps[0].space
         if any(not np.array_equal(x, y) for mdp in self.mdps for x, y in zip(mdp.space, mine)):
             raise ValueError("the models must agree on terminal states and on the actions that exist")
