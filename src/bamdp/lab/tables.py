@@ -170,7 +170,7 @@ def comparison(group: Group) -> Table:
     span = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     title = f"{group.environment}: {span} runs of {group.horizon} steps, {group.measure} ± standard error"
     differ = (
-        f"Planners differ in {' and '.join(unlike)}; choose one to use the same for all." if unlike else ""
+        f"Planners differ in {' and '.join(unlike)}; specify them to use the same for all." if unlike else ""
     )
     return Table("comparison", title, DataFrame(rows), [*_notes(group), differ])
 
